@@ -120,7 +120,7 @@ def sign_in_page(request: Request, then: str, email: str = "", fault: str = "", 
 async def _hash_in_turn(request: Request, work: Callable[[], Result]) -> Result:
     """Run, in a thread, work that hashes passwords, when it is this visitor's turn."""
     limits: Limits = request.app.state.limits
-    async with limits.hashing.turn(request.state.held.asker):
+    async with limits.hashing.turn(request.state.held.requester):
         return await run_in_threadpool(work)
 
 

@@ -12,7 +12,7 @@ from threading import Lock
 
 import polars as pl
 
-from api.core.limits import Asker, Shares
+from api.core.limits import Requester, Shares
 from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.enrichment.recurrence import describe_series
 from pipelines.enrichment.transfers.own_accounts import list_mentioned_accounts
@@ -64,21 +64,21 @@ class ConcurrencyLimit:
         self._lock = Lock()
 
     @contextmanager
-    def reserve(self, asker: Asker, amount: int) -> Iterator[None]:
+    def reserve(self, requester: Requester, amount: int) -> Iterator[None]:
         """Reserve the amount for the length of the block.
 
         Raises:
-            Unavailable: it would exceed the asker's share or the whole limit.
+            Unavailable: it would exceed the requester's share or the whole limit.
         """
         with self._lock:
-            if not (self._shares.fits(asker, amount) or self._shares.is_untaken):
+            if not (self._shares.fits(requester, amount) or self._shares.is_untaken):
                 raise Unavailable("Service.Busy", "The service is busy. Try again.")
-            self._shares.take(asker, amount)
+            self._shares.take(requester, amount)
         try:
             yield
         finally:
             with self._lock:
-                self._shares.take(asker, -amount)
+                self._shares.take(requester, -amount)
 
 
 def series_counterparty() -> pl.Expr:

@@ -28,11 +28,11 @@ class GroupedCalls(Generic[Q, A]):
 
     async def ask(self, question: Q) -> A:
         """Return the answer, or raise its error. An error of the whole group is raised to all who wait."""
-        mine = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, mine))
+        answered = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answered))
         if self._answering is None:
             self._answering = asyncio.create_task(self._answer_all(), context=Context())  # of no request
-        answer: A = await mine
+        answer: A = await answered
         return answer
 
     async def _answer_all(self) -> None:

@@ -43,7 +43,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class LimitState:
-    """How much of a policy's quota an asker has used."""
+    """How much of a policy's quota an requester has used."""
 
     policy: Policy
     count: Count
@@ -59,7 +59,7 @@ class LimitState:
 
 
 @dataclass(frozen=True)
-class Asker:
+class Requester:
     """Whose share of a limit a request uses: its client's and, within that, its key's. Until the key has been checked,
     both are the address of the request."""
 
@@ -136,37 +136,37 @@ class Shares:
         self._taken = 0
         self._taken_by: Counter[tuple[str, ...]] = Counter()
 
-    def fits(self, asker: Asker, amount: int) -> bool:
-        """Return whether the asker may take this amount as well."""
-        mine, of_key = self.taken_by(asker)
-        for_client = _three_quarters(self._most - (self._taken - mine))
-        for_key = _three_quarters(for_client - (mine - of_key))
-        return self._taken + amount <= self._most and mine + amount <= for_client and of_key + amount <= for_key
+    def fits(self, requester: Requester, amount: int) -> bool:
+        """Return whether the requester may take this amount as well."""
+        by_client, by_key = self.taken_by(requester)
+        for_client = _three_quarters(self._most - (self._taken - by_client))
+        for_key = _three_quarters(for_client - (by_client - by_key))
+        return self._taken + amount <= self._most and by_client + amount <= for_client and by_key + amount <= for_key
 
     @property
     def is_untaken(self) -> bool:
         return not self._taken
 
-    def taken_by(self, asker: Asker) -> tuple[int, int]:
+    def taken_by(self, requester: Requester) -> tuple[int, int]:
         """Return how much the client has taken, and how much its key."""
-        return self._taken_by[asker.client,], self._taken_by[asker.client, asker.key]
+        return self._taken_by[requester.client,], self._taken_by[requester.client, requester.key]
 
-    def take(self, asker: Asker, amount: int) -> None:
+    def take(self, requester: Requester, amount: int) -> None:
         """Take an amount; a negative amount gives it back."""
         self._taken += amount
-        for taker in ((asker.client,), (asker.client, asker.key)):
+        for taker in ((requester.client,), (requester.client, requester.key)):
             self._taken_by[taker] += amount
             if not self._taken_by[taker]:
                 del self._taken_by[taker]
 
     @contextmanager
-    def held(self, asker: Asker) -> Iterator["Held"]:
+    def held(self, requester: Requester) -> Iterator["Held"]:
         """Yield an empty `Held`; at the end of the block, give back everything that it took."""
-        held = Held(self, asker)
+        held = Held(self, requester)
         try:
             yield held
         finally:
-            self.take(held.asker, -held.amount)
+            self.take(held.requester, -held.amount)
 
 
 def _three_quarters(amount: int) -> int:
@@ -176,16 +176,16 @@ def _three_quarters(amount: int) -> int:
 class Held:
     """The part of `Shares` that one request holds."""
 
-    def __init__(self, shares: Shares, asker: Asker) -> None:
+    def __init__(self, shares: Shares, requester: Requester) -> None:
         self._shares = shares
-        self.asker = asker
+        self.requester = requester
         self.amount = 0
 
     def take(self, amount: int) -> None:
-        """Take an amount; raise Unavailable if it is more than the asker's share."""
-        if not self._shares.fits(self.asker, amount):
+        """Take an amount; raise Unavailable if it is more than the requester's share."""
+        if not self._shares.fits(self.requester, amount):
             raise Unavailable("Service.Busy", "The service is busy. Try again.")
-        self._shares.take(self.asker, amount)
+        self._shares.take(self.requester, amount)
         self.amount += amount
 
 
@@ -197,22 +197,22 @@ class Turns:
 
     def __init__(self, most: int) -> None:
         self._shares = Shares(most)
-        self._waiting: list[tuple[Asker, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Requester, asyncio.Future[None]]] = []
 
     @asynccontextmanager
-    async def turn(self, asker: Asker) -> AsyncIterator[None]:
-        """Wait for the asker's turn, and hold it for the length of the block."""
-        mine = asyncio.get_running_loop().create_future()
-        self._waiting.append((asker, mine))
+    async def turn(self, requester: Requester) -> AsyncIterator[None]:
+        """Wait for the requester's turn, and hold it for the length of the block."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((requester, turn))
         self._give_turns()
         try:
-            await mine
+            await turn
             yield
         finally:
-            if mine.cancelled():
-                self._waiting.remove((asker, mine))
+            if turn.cancelled():
+                self._waiting.remove((requester, turn))
             else:
-                self._shares.take(asker, -1)
+                self._shares.take(requester, -1)
             self._give_turns()
 
     def _give_turns(self) -> None:
@@ -222,8 +222,8 @@ class Turns:
             self._shares.take(next_one[0], 1)
             next_one[1].set_result(None)
 
-    def _fits(self, asker: Asker, turn: asyncio.Future[None]) -> bool:
-        return not turn.cancelled() and self._shares.fits(asker, 1)
+    def _fits(self, requester: Requester, turn: asyncio.Future[None]) -> bool:
+        return not turn.cancelled() and self._shares.fits(requester, 1)
 
 
 def _counters(settings: Settings) -> Counters:
@@ -234,9 +234,9 @@ def _counters(settings: Settings) -> Counters:
     return SharedCounters(settings.redis_url, f"tidemark:{settings.environment}:")
 
 
-def unidentified_asker(scope: Scope) -> Asker:
-    """Return the asker of a request whose key has not been checked yet."""
-    return Asker(address(scope), address(scope))
+def unidentified_requester(scope: Scope) -> Requester:
+    """Return the requester of a request whose key has not been checked yet."""
+    return Requester(address(scope), address(scope))
 
 
 def address(scope: Scope) -> str:

@@ -212,7 +212,7 @@ def figures(caller: "Caller", snapshot: Snapshot, prepared: Prepared) -> pl.Data
 
 
 def _compute_within_limit(caller: "Caller", snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.memory.reserve(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, snapshot.customer.enriched_rows * BYTES_PER_ROW):
         return compute_figures(
             caller.store.lake, snapshot.place, snapshot.context, key.customer_number, key.as_of, plan
         )

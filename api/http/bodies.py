@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
 
 import isolation
-from api.core.limits import Asker, Limits, Turns
+from api.core.limits import Limits, Requester, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
 from api.http import unknown
 from pipelines.intake.lines import Decoded, Rows, decode
@@ -74,37 +74,39 @@ async def receive_json(model: type[BaseModel], request: Request) -> AsyncIterato
     Raises:
         UnsupportedMedia: not JSON in UTF-8, or compressed.
         TooLarge: over the limit.
-        Unavailable: more than the asker's share of the memory for bodies.
+        Unavailable: more than the requester's share of the memory for bodies.
     """
     settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
-    asker: Asker = request.state.held.asker
+    requester: Requester = request.state.held.requester
     if not is_json(request.headers):
         raise UnsupportedMedia("Request.NotJson", "The body must be application/json in UTF-8.")
     require_plain(request.headers)
     require_length(request.headers, settings.max_json_bytes, JSON)
     member: str | None = getattr(model, "ROWS", None)
     rows = Rows(member, settings.max_transactions) if member else None
-    with limits.bodies.held(asker) as held:
+    with limits.bodies.held(requester) as held:
         content = await _content(request, settings.max_json_bytes, held.take)
-        yield Body(model, content, await _prepare_decoding(limits, asker, content, rows))
+        yield Body(model, content, await _prepare_decoding(limits, requester, content, rows))
 
 
-async def _prepare_decoding(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
+async def _prepare_decoding(
+    limits: Limits, requester: Requester, content: bytes, rows: Rows | None
+) -> Callable[[], Decoded]:
     """Decode a small body when it is read, and a larger one in its sender's turn. The largest are decoded in a child
     process, because decoding holds the GIL and would delay every other request.
     """
     if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
         return cache(partial(decode, content, rows))
     if len(content) <= MAX_DECODED_HERE_BYTES:
-        return await _outcome(limits.decoding_here, asker, partial(decode, content, rows))
-    return await _outcome(limits.decoding, asker, partial(isolation.decode, content, rows))
+        return await _outcome(limits.decoding_here, requester, partial(decode, content, rows))
+    return await _outcome(limits.decoding, requester, partial(isolation.decode, content, rows))
 
 
-async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
+async def _outcome(turns: Turns, requester: Requester, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
     """Decode now; return a function that returns or raises the outcome later, when the body is read."""
     outcome = Future[Decoded]()
-    async with turns.turn(asker):
+    async with turns.turn(requester):
         try:
             outcome.set_result(await run_in_threadpool(decode))
         except TidemarkError as refusal:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
 from api.core.grouped_calls import GroupedCalls
-from api.core.limits import Asker, Held, Limits, address
+from api.core.limits import Held, Limits, Requester, address
 from api.core.refusals import Refusal, Refusals
 from api.core.schemas import rules
 from api.http import problems, unknown
@@ -52,8 +53,8 @@ from storage.work.attachments import Attachment
 from storage.work.notes import Note
 
 MAX_KEY_CHARACTERS = 256
-READING_ROWS = ("customer:reports", "transactions:enrich", "transactions:extract", "transactions:aggregate")
-READING = tuple(scope for scope in keys.SCOPES if scope.startswith(("customer:", "transactions:", "decision-")))
+ROW_READER_SCOPES = ("customer:reports", "transactions:enrich", "transactions:extract", "transactions:aggregate")
+READER_SCOPES = tuple(scope for scope in keys.SCOPES if scope.startswith(("customer:", "transactions:", "decision-")))
 KEY_HEADER = APIKeyHeader(
     name="x-api-key",
     scheme_name="ApiKey",
@@ -76,8 +77,8 @@ class Caller:
     now: datetime
     actor: Actor
     is_user: bool = False
-    keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
-    performs: Approval | None = None  # the request that this caller approved, while its action is performed
+    save_response: Callable[[Writing, Response], None] | None = None  # None without an Idempotency-Key
+    performed: Approval | None = None  # the approved request whose action is being performed
 
     @property
     def today(self) -> date:
@@ -87,17 +88,17 @@ class Caller:
     @property
     def who(self) -> str:
         """The id that stored changes are attributed to: the requester's while an approved request is performed."""
-        return self.actor.who if self.performs is None else self.performs.requested_by
+        return self.actor.who if self.performed is None else self.performed.requested_by
 
     @property
-    def asker(self) -> Asker:
+    def requester(self) -> Requester:
         held: Held = self.request.state.held
-        return held.asker
+        return held.requester
 
     @property
     def may_read_rows(self) -> bool:
         """Whether responses to this caller may contain transactions with their narratives."""
-        return not self.scopes.isdisjoint(READING_ROWS)
+        return not self.scopes.isdisjoint(ROW_READER_SCOPES)
 
     def reading(self) -> AbstractContextManager[Reading]:
         return self.store.db.reading()
@@ -111,13 +112,13 @@ class Caller:
         Args:
             again: the refusal that a repetition gets instead, for a response that mustn't be stored.
         """
-        if self.keeping is not None:
-            self.keeping(w, response if again is None else problems.from_error(self.request, again))
+        if self.save_response is not None:
+            self.save_response(w, response if again is None else problems.from_error(self.request, again))
         return response
 
     def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:
         """Append to the audit trail what this caller did (`Area.Action`), with ids under their public names."""
-        if (approved := self.performs) is not None:
+        if (approved := self.performed) is not None:
             resource |= {"approvalId": approved.approval_id, "requestedBy": approved.requested_by}
         audit.append(w, self.actor, action, resource, self.now)
 
@@ -222,7 +223,7 @@ class Allow:
             raise policies.not_enabled()
         unknown.note(request.query_params, parameters)
         held: Held = request.state.held
-        held.asker = Asker(str(principal.client_id), str(principal.caller_id))
+        held.requester = Requester(str(principal.client_id), str(principal.caller_id))
         held.take(1)
         return caller
 
@@ -249,9 +250,8 @@ def check_keys(
     texts = [_key(request) for request in requests]
     with store.db.reading() as r:
         found = {text: _authenticate(r, store, text) for text in set(texts)}
-    return [
-        _count(store, limits, refusals, request, found[text]) for request, text in zip(requests, texts, strict=True)
-    ]
+    count = partial(_count_request, store, limits, refusals)
+    return [count(request, found[text]) for request, text in zip(requests, texts, strict=True)]
 
 
 def _authenticate(r: Reading, store: Store, text: str) -> Principal | Unauthenticated:
@@ -261,7 +261,7 @@ def _authenticate(r: Reading, store: Store, text: str) -> Principal | Unauthenti
         return error
 
 
-def _count(
+def _count_request(
     store: Store, limits: Limits, refusals: Refusals, request: Request, found: Principal | Unauthenticated
 ) -> Principal | Exception:
     """Count the request; return what was found, or the refusal if there were too many. Errors are returned, too."""

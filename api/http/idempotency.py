@@ -63,20 +63,20 @@ async def respond(request: Request, content: bytes, work: Callable[[], Awaitable
     if not sent:
         return await work()
     if len(sent) > 1 or not re.fullmatch(KEY_PATTERN, sent[0]):
-        request.state.caller = replace(caller, keeping=_refuse_key)
+        request.state.caller = replace(caller, save_response=_refuse_key)
         return await work()
     claim = Claim.to(caller.client_id, sent[0])
     earlier = await run_in_threadpool(_claim, claim, caller, content)
     if earlier is not None:
         return Response(earlier.body, earlier.status, {**earlier.headers, REPLAYED_HEADER: "true"})
-    request.state.caller = replace(caller, keeping=partial(_keep, claim))
+    request.state.caller = replace(caller, save_response=partial(_save, claim))
     try:
         return await work()
     except TidemarkError as error:
         if error.status >= 500 or isinstance(error, RateLimited):
             await run_in_threadpool(_release, claim, caller)
         else:
-            await run_in_threadpool(_keep_refusal, claim, caller, error)
+            await run_in_threadpool(_save_refusal, claim, caller, error)
         raise
     except Exception:
         await run_in_threadpool(_release, claim, caller)
@@ -100,7 +100,7 @@ def _fingerprint(caller: Caller, content: bytes) -> bytes:
     return hashlib.sha256(line + content).digest()
 
 
-def _keep(claim: Claim, w: Writing, response: Response) -> None:
+def _save(claim: Claim, w: Writing, response: Response) -> None:
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     idempotency.store_response(w, claim, StoredResponse(response.status_code, headers, bytes(response.body)))
 
@@ -109,9 +109,9 @@ def _refuse_key(_w: Writing, _response: Response) -> None:
     raise InvalidRequest("Idempotency.InvalidKey", "Send one Idempotency-Key of 1 to 255 visible ASCII characters.")
 
 
-def _keep_refusal(claim: Claim, caller: Caller, error: TidemarkError) -> None:
+def _save_refusal(claim: Claim, caller: Caller, error: TidemarkError) -> None:
     with caller.writing() as w:
-        _keep(claim, w, problems.from_error(caller.request, error))
+        _save(claim, w, problems.from_error(caller.request, error))
 
 
 def _release(claim: Claim, caller: Caller) -> None:

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.core.limits import MAX_HEAD_BYTES, Limits, unidentified_asker
+from api.core.limits import MAX_HEAD_BYTES, Limits, unidentified_requester
 from api.http import unknown
 from api.http.dependencies import MAX_KEY_CHARACTERS
 from api.http.problems import from_error, unexpected_failure
@@ -68,7 +68,7 @@ class EveryRequest:
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
         _require_whole_path(scope)
-        with limits.requests.held(unidentified_asker(scope)) as held:
+        with limits.requests.held(unidentified_requester(scope)) as held:
             scope["state"]["held"] = held
             await self.app(scope, receive, send)
 

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from api.core.limits import Asker, Limits, Turns
+from api.core.limits import Limits, Requester, Turns
 from api.core.schemas.jobs import JobView
 from api.http import unknown
 from storage.core.paging import Paged
@@ -83,13 +83,13 @@ class _InTurns(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits: Limits = scope["app"].state.limits
-        made = self._made_in_turns(limits.slicing, scope["state"]["held"].asker)
+        made = self._made_in_turns(limits.slicing, scope["state"]["held"].requester)
         self.body_iterator = _with_first(await anext(made), made)
         await super().__call__(scope, receive, send)
 
-    async def _made_in_turns(self, turns: Turns, asker: Asker) -> AsyncGenerator[bytes, None]:
+    async def _made_in_turns(self, turns: Turns, requester: Requester) -> AsyncGenerator[bytes, None]:
         while True:
-            async with turns.turn(asker):
+            async with turns.turn(requester):
                 piece = await run_in_threadpool(next, self._pieces, None)
             if piece is None:
                 return

@@ -146,7 +146,7 @@ async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterat
     begins, because what is streamed afterwards depends on how fast the client reads.
     """
     limits: Limits = request.app.state.limits
-    computing = limits.computing.turn(caller.asker) if is_heavy else nullcontext()
-    async with computing, limits.working.turn(caller.asker):
+    computing = limits.computing.turn(caller.requester) if is_heavy else nullcontext()
+    async with computing, limits.working.turn(caller.requester):
         with checking(StillWanted(request)):
             yield

@@ -148,7 +148,7 @@ async def receive_files(kind: type[Files], request: Request) -> AsyncIterator[Fi
         raise UnsupportedMedia("Request.NotJson", f"The body must be {FORM} or application/json in UTF-8.")
     require_plain(request.headers)
     require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
-    with limits.uploads.held(request.state.held.asker) as held, _form(request, kind.accepted, settings) as form:
+    with limits.uploads.held(request.state.held.requester) as held, _form(request, kind.accepted, settings) as form:
         content = await _receive_form(request, form, settings.max_multipart_bytes, held.take)
         yield FilesBody(kind, content, form.read)
 

@@ -97,7 +97,7 @@ def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, ro
         number = _parse_page(file, page)
         marked = [] if row is None else _boxes(r, caller, statement, number, row)
     content = statements.open_original(caller.store, file)
-    with caller.request.app.state.drawing.reserve(caller.asker, 1):
+    with caller.request.app.state.drawing.reserve(caller.requester, 1):
         png = isolation.draw_page(content, None, number, marked)
     if png is None and file.had_password:
         raise Conflict("Statement.PageLocked", "The file needs a password, and passwords are not stored.")

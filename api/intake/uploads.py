@@ -115,7 +115,7 @@ def _read(caller: Caller, number: int, sent: SentFile) -> _File:
     if pdfs.is_pdf(sent):
         return _File(number, sent)
     try:
-        with caller.request.app.state.reading.reserve(caller.asker, 1):
+        with caller.request.app.state.reading.reserve(caller.requester, 1):
             export = isolation.read_export(sent.name, sent.content())
         found = tuple(statements_of(export.rows, caller.store.vault.digest))
         require_submissions(found, caller.store.settings.max_transactions)

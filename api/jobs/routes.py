@@ -16,7 +16,7 @@ from api.core.schemas.jobs import (
     RejectedRowView,
     WaitQuery,
 )
-from api.http.dependencies import READING, Allow, Caller, JobId
+from api.http.dependencies import READER_SCOPES, Allow, Caller, JobId
 from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.responses import respond, respond_list
 from api.http.route import Route
@@ -25,7 +25,7 @@ from storage.customers import customers
 from storage.jobs import jobs, outcomes
 
 router = APIRouter(route_class=Route, prefix="/v1/jobs", tags=["Jobs"])
-Reader = Annotated[Caller, Depends(Allow(*READING))]
+Reader = Annotated[Caller, Depends(Allow(*READER_SCOPES))]
 
 
 @router.get("", response_model=envelope(JobListView), responses=refuses("Customer.NotFound"))

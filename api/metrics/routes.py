@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
-from api.http.dependencies import READING, Allow, Caller, CustomerId
+from api.http.dependencies import READER_SCOPES, Allow, Caller, CustomerId
 from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.responses import respond, respond_list
 from api.http.route import Route
@@ -20,7 +20,7 @@ from pipelines.metrics.listing import record
 from storage.core.paging import Paged
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Metrics"])
-Anybody = Annotated[Caller, Depends(Allow(*READING))]
+Anybody = Annotated[Caller, Depends(Allow(*READER_SCOPES))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 
 
@@ -44,7 +44,7 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Momen
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         basis = replay.find_basis(r, caller, customer, query)
-    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         readings = metrics.readings(facts)
     outcomes = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}

@@ -207,7 +207,7 @@ def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuer
         basis = replay.decision_basis(r, caller, customer, found.data_version, found.as_of, found.at)
         figures = MatchFigures(ruleset, fired, basis)
     figure = query.figure or figures.first
-    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW):
         trace, facts, basis = figures.trace(figure, caller)
         return replay.respond_lineage(caller, "match", figure, trace, facts, basis, customer, query.requested_page())
 

@@ -41,7 +41,7 @@ def print_in_turn(caller: "Caller", html: str) -> bytes:
         Unavailable: too many pages are being printed.
         Unprocessable: as `print_pdf`.
     """
-    with caller.request.app.state.printing.reserve(caller.asker, 1):
+    with caller.request.app.state.printing.reserve(caller.requester, 1):
         return print_pdf(html)
 
 

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
 from api.core.recent import Recent
-from api.http.dependencies import READING_ROWS, Caller
+from api.http.dependencies import ROW_READER_SCOPES, Caller
 from api.http.responses import encode, stream_list, totals
 from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
@@ -62,7 +62,7 @@ DEFAULT_FIGURES = {  # by report; the figure to explain if none is named
     METRICS: "/months_of_history",
 }
 MAX_CACHED = 150  # entries of each cache: three reports of 50 moments (our judgement); an entry may have some 400 kB
-NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(READING_ROWS)}."
+NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(ROW_READER_SCOPES)}."
 
 log = logging.getLogger("tidemark.api")
 
@@ -181,7 +181,7 @@ def read_reports(caller: Caller, customer: Customer, basis: Basis) -> dict[str, 
     found = {kind: report for kind, report in cached.items() if report is not None}
     if len(found) == len(REPORTS):
         return found
-    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         return {kind: found.get(kind) or _compute_or_fail(kind, facts, basis, find_cache(caller)) for kind in REPORTS}
 
@@ -281,7 +281,7 @@ def compare(
         return compute_report(kind, facts, basis, cache).data_json
 
     def compute() -> Mapping[str, Any]:
-        with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
+        with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
             return describe_diff(diff(earlier.facts(caller), later.facts(caller), kinds, read_text))
 
     return cache.diffs.get((earlier.state, later.state, tuple(kinds)), compute)

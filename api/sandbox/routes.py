@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
-from api.http.dependencies import READING, Allow, Caller
+from api.http.dependencies import READER_SCOPES, Allow, Caller
 from api.http.documented import envelope, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.responses import respond, respond_list
@@ -22,7 +22,7 @@ from pipelines.synthetic.sandbox import PROFILES
 from storage.core.paging import Paged
 
 router = APIRouter(route_class=Route, prefix="/v1/sandbox", tags=["Sandbox"])
-Anybody = Annotated[Caller, Depends(Allow(*READING))]
+Anybody = Annotated[Caller, Depends(Allow(*READER_SCOPES))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 
 

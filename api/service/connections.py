@@ -117,24 +117,24 @@ class Connection(HttpToolsProtocol):
         self._close_idle(CONNECTIONS_PER_REQUEST * settings.max_requests)
 
     def _close_idle(self, most: int) -> None:
-        """If there are more than `most` connections, close idle ones: the oldest of the asker that has the most.
+        """If there are more than `most` connections, close idle ones: the oldest of the requester that has the most.
 
         So a flood of idle connections locks nobody out and closes no connection of another client.
         """
         if len(self.connections) <= most:
             return
-        idle = [(other.asker, other) for other in self.connections if isinstance(other, Connection) and other.idle]
-        for crowd, _ in Counter(asker for asker, _ in idle).most_common(1):
-            candidates = [other for asker, other in idle if asker == crowd]
+        idle = [(other.requester, other) for other in self.connections if isinstance(other, Connection) and other.idle]
+        for crowd, _ in Counter(requester for requester, _ in idle).most_common(1):
+            candidates = [other for requester, other in idle if requester == crowd]
             for other in sorted(candidates, key=lambda other: other._number)[: max(1, int(most * CLOSED_SHARE))]:
                 other.transport.abort()
                 self.connections.discard(other)  # at once: the event loop reports the end only later
 
     @property
-    def asker(self) -> object:
+    def requester(self) -> object:
         """The client of the connection's last request, or the address if there was none."""
         held: Held | None = None if self.cycle is None else self.cycle.scope["state"].get("held")
-        return held.asker.client if held else self._address
+        return held.requester.client if held else self._address
 
     @property
     def answering(self) -> bool:

@@ -101,8 +101,8 @@ def read_claimed_batch(store: Store, token: int, day: date) -> Work:
     with store.db.reading() as r:
         if not batches.is_open(r, token):
             raise batches.Superseded(token)
-        mine = jobs.find_of_batch(r, token)
-    return Work(token, day, mine, frozenset(job.customer_number for job in mine))
+        batch = jobs.find_of_batch(r, token)
+    return Work(token, day, batch, frozenset(job.customer_number for job in batch))
 
 
 def isolate_failures(

@@ -200,7 +200,7 @@ def _cached_plan(versions: Sequence[VersionedRuleset]) -> MonitoringPlan:
 def _evaluate_customers(
     client: WatchedClient, known: Context, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]
 ) -> list[EvaluatedCustomers]:
-    mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
+    own_rows = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: client.attributes[number] for number in numbers}
-    found = observe_customers(client.plan, Facts(mine, as_of, known), stated, now)
+    found = observe_customers(client.plan, Facts(own_rows, as_of, known), stated, now)
     return [EvaluatedCustomers(found, found.outcomes)]

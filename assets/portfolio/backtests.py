@@ -21,7 +21,7 @@ from storage.jobs import jobs
 from storage.monitoring import attributes
 from storage.monitoring.attributes import Value
 from storage.portfolio import portfolio_jobs
-from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
+from storage.portfolio.portfolio_jobs import PartialResult, Population, PortfolioJob
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Backtest:
             matching[number] += each.is_available(self.now) and _equal(wanted.get(each.name), each.value)
         return [number for number, count in matching.items() if count == len(wanted)]
 
-    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
         days = [_compare_day(self, moment, rows, numbers) for moment in self.moments]
         frame = pl.concat([pl.DataFrame(schema=COMPARISON), *(compared for compared, _ in days)])
-        return Part(frame, merge(tallies for _, tallies in days), frame[BY_CUSTOMER].n_unique())
+        return PartialResult(frame, merge(tallies for _, tallies in days), frame[BY_CUSTOMER].n_unique())
 
     def merge(self, parts: Iterable[Tallies]) -> Tallies:
         return merge(parts)
@@ -90,7 +90,7 @@ def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
     """
     request = Request.from_json(job.request)
     now = job.started_at or job.created_at
-    stored = policies.with_id(r, job.subject_id)
+    stored = policies.get_of_any_client(r, job.subject_id)
     other = None if request.other_version is None else policies.version(r, stored, request.other_version)
     outcomes = portfolio_jobs.read_attachment(r, job)
     return Backtest(

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.figures.tallies import Tallies
 from storage.core.database import Reading
-from storage.portfolio.portfolio_jobs import Part, Population
+from storage.portfolio.portfolio_jobs import PartialResult, Population
 
 
 class PortfolioWork(Protocol):
@@ -22,7 +22,7 @@ class PortfolioWork(Protocol):
     def narrow(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         """Return those of the customers that meet the request's further conditions."""
 
-    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
         """Compute some customers from all their transactions (facts.COLUMNS). It must be thread-safe."""
 
     def merge(self, parts: Iterable[Tallies]) -> Tallies:

@@ -36,7 +36,7 @@ class Counts:
     skipped: int = 0  # no longer due, or left to an unfinished job that changes their transactions
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+        return Counts(*(one + another for one, another in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 def carry_out(
@@ -110,8 +110,8 @@ def _attempt_due(
     store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Counts]
 ) -> Counts:
     with store.db.reading() as r:
-        mine = maintenance.select_still_due(r, condition, customers)
-    return Counts(skipped=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Counts())
+        due = maintenance.select_still_due(r, condition, customers)
+    return Counts(skipped=len(customers) - len(due)) + (_attempt(store, due, do) if due else Counts())
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Counts]) -> Counts:

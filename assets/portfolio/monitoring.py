@@ -86,8 +86,8 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
     versions = {number: place.data_version for number, place in place_of.items()}
 
     def rows_of(customer_numbers: Sequence[int]) -> list[pl.DataFrame]:
-        mine = [place_of[number] for number in customer_numbers if number in place_of]
-        return list(compute_by_slice(store.lake, mine, lambda rows: rows))
+        found = [place_of[number] for number in customer_numbers if number in place_of]
+        return list(compute_by_slice(store.lake, found, lambda rows: rows))
 
     evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:

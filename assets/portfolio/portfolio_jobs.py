@@ -40,7 +40,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions
 from storage.portfolio import portfolio_jobs
-from storage.portfolio.portfolio_jobs import Kind, Part, PortfolioJob, Slice
+from storage.portfolio.portfolio_jobs import Kind, PartialResult, PortfolioJob, Slice
 
 # Our judgement: a killed run repeats a 64th of the portfolio or, of a small one, work of a second or two; a slice of so
 # many rows takes about ten seconds for each evaluated day.
@@ -97,12 +97,12 @@ def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJ
     may repeat a run that was lost just after it ended its job.
     """
     with store.db.reading() as r:
-        job_ = portfolio_jobs.with_id(r, job_id)
+        job_ = portfolio_jobs.get_of_any_client(r, job_id)
     if job_.status not in TERMINAL:
         with _fail_job_on_error(store, job_, clock):
             _run(store, job_, clock)
     with store.db.reading() as r:
-        return portfolio_jobs.with_id(r, job_id)
+        return portfolio_jobs.get_of_any_client(r, job_id)
 
 
 def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> None:
@@ -146,14 +146,14 @@ def _end(store: Store, work: PortfolioWork, begun: PortfolioJob, clock: Callable
         if not any(_record_if_free(store, work, each, clock) for each in remaining):
             time.sleep(leases.POLL_EVERY_S)
     with store.db.reading() as r:
-        if portfolio_jobs.with_id(r, begun.job_id).status in TERMINAL:  # another run ended it, or failed
+        if portfolio_jobs.get_of_any_client(r, begun.job_id).status in TERMINAL:  # another run ended it, or failed
             return
         result = work.result(r, work.merge(portfolio_jobs.read_tallies(r, begun)))
     with store.db.writing() as w:
         portfolio_jobs.end(w, begun, result, clock())
 
 
-def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Part, int]:
+def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[PartialResult, int]:
     """Compute a slice: its customers with transactions in parallel pieces, then all others.
 
     Returns: the result, and the number of customers left out.
@@ -171,23 +171,23 @@ def _compute_slice(store: Store, work: PortfolioWork, slice_: Slice) -> tuple[Pa
             parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MAX_SILENT])
     merged = work.merge(part.tallies for part in parts)
     rows = _add_public_ids(store, parts, slice_.job.kind.most_listed)
-    return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
+    return PartialResult(rows, merged, sum(part.customers for part in parts)), len(failed)
 
 
-def _compute_rows(work: PortfolioWork, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
+def _compute_rows(work: PortfolioWork, failed: list[int], rows: pl.DataFrame) -> Sequence[PartialResult]:
     return _compute_isolated(work, failed, rows, rows[BY_CUSTOMER].unique().sort().to_list())
 
 
 def _compute_isolated(
     work: PortfolioWork, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]
-) -> Sequence[Part]:
-    def compute(subset: Sequence[int]) -> Sequence[Part]:
+) -> Sequence[PartialResult]:
+    def compute(subset: Sequence[int]) -> Sequence[PartialResult]:
         return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(subset))), subset)]
 
     return isolate_failures(compute, numbers, failed)
 
 
-def _add_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:
+def _add_public_ids(store: Store, parts: Sequence[PartialResult], most: int | None) -> pl.DataFrame:
     """Return the rows of all parts, at most `most`, with `customer_id`."""
     if not parts:
         return pl.DataFrame()

@@ -17,7 +17,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, simulations
 from storage.monitoring.simulations import Request
-from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
+from storage.portfolio.portfolio_jobs import PartialResult, Population, PortfolioJob
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Simulation:
     def narrow(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
         return numbers
 
-    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
         with self.store.db.reading() as r:
             histories = _read_histories(r, self.definition, numbers)
         parts = list(simulation.simulate(self.definition, rows, histories, simulation.MAX_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
-        return Part(firings, merge(part.tallies for part in parts), len(numbers))
+        return PartialResult(firings, merge(part.tallies for part in parts), len(numbers))
 
     def merge(self, parts: Iterable[Tallies]) -> Tallies:
         return merge(parts)

@@ -85,11 +85,11 @@ class Context:
 
     def of_customer(self, customer_number: int) -> "Context":
         """Return the context of one customer."""
-        mine = pl.col("customer_number") == customer_number
+        is_own = pl.col("customer_number") == customer_number
         frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements, self.resolutions)
         return Context(
             [portfolio for portfolio in self.portfolios if customer_number in portfolio.customers],
-            *(frame.filter(mine) for frame in frames),
+            *(frame.filter(is_own) for frame in frames),
         )
 
 

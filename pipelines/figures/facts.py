@@ -70,8 +70,8 @@ class Facts:
 
     def of_customer(self, customer_number: int) -> "Facts":
         """Return the facts of one customer, as of the same day."""
-        mine = self.transactions.filter(pl.col(BY_CUSTOMER) == customer_number)
-        return Facts(mine, self.as_of, self.context.of_customer(customer_number))
+        own = self.transactions.filter(pl.col(BY_CUSTOMER) == customer_number)
+        return Facts(own, self.as_of, self.context.of_customer(customer_number))
 
     @cached_property
     def customers(self) -> pl.DataFrame:

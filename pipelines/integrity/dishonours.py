@@ -27,10 +27,10 @@ def lonely_fees(facts: Facts) -> pl.DataFrame:
     fees = facts.rows.filter(pl.col("category") == "dishonour_fee", pl.col("amount") < 0)
     if fees.height < MIN_FEES:  # true for most customers
         return fees.clear()
-    mine = facts.rows.lazy().join(fees.lazy(), on=BY_ACCOUNT, how="semi")
-    named = mine.filter(pl.col("category").is_in(_RETURNS)).select(*BY_ACCOUNT, returned_on="date")
+    rows = facts.rows.lazy().join(fees.lazy(), on=BY_ACCOUNT, how="semi")
+    named = rows.filter(pl.col("category").is_in(_RETURNS)).select(*BY_ACCOUNT, returned_on="date")
     size = pl.col("amount").abs()
-    paid, received = mine.filter(pl.col("amount") < 0), mine.filter(pl.col("amount") > 0, "is_external")
+    paid, received = rows.filter(pl.col("amount") < 0), rows.filter(pl.col("amount") > 0, "is_external")
     equal = (
         received.select(*BY_ACCOUNT, "date", size=size)
         .sort("date")

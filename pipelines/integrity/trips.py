@@ -138,8 +138,8 @@ def round_trips(facts: Facts) -> pl.LazyFrame:
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between similar names, of payers with MIN_SHARE_OF_PAYER of their receipts in trips."""
-    mine = _find_mostly_returned(facts, "similar")
-    return mine.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS).pipe(_both_sides, pl.col("name"))
+    returned = _find_mostly_returned(facts, "similar")
+    return returned.filter(pl.len().over(BY_CUSTOMER) >= MIN_TRIPS).pipe(_both_sides, pl.col("name"))
 
 
 def related_trips(facts: Facts) -> pl.LazyFrame:

@@ -7,9 +7,9 @@ rows don't show whether anybody did, so the balances from there on count as unpr
 finding. If the account was hardly used on one side of a silence, it may have been opened or closed: then only the days
 of the silence itself don't count.
 
-Rows prove no count of bad rows where some of them seem to be missing or to have another text: any of those may be a bad
-one. If the rhythm of rows contradicts their texts, no text of the customer proves anything: whoever describes
-instalments as something else could change all texts.
+Bad rows can't be counted where rows seem to be missing or reworded, because any of those may be a bad row. If the
+rhythm of rows contradicts their texts, no text of the customer proves anything: whoever describes instalments as
+something else could change all texts.
 """
 
 import polars as pl
@@ -39,7 +39,7 @@ def unproven_since(facts: Facts) -> pl.DataFrame:
 
 
 def open_silences(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number, account_id, silent_since, date` of each improbable silence that nobody explained.
+    """Return `customer_number, account_id, silent_since, date` of each improbable silence that nobody resolved.
 
     It lies between two days with rows, `silent_since` and `date`.
     """
@@ -50,8 +50,7 @@ def open_silences(facts: Facts) -> pl.DataFrame:
 def counts_unproven_until(facts: Facts) -> pl.DataFrame:
     """Return `customer_number, account_id, counts_unproven_until` of each account whose bad rows can't be counted.
 
-    Until that day rows seem to be missing or to have another text, unless a person has explained it: any of them may be
-    a bad row.
+    Rows up to that day seem to be missing or reworded, and nobody resolved this: any of them may be a bad row.
     """
     odd = facts.cached(odd_texts).filter("is_reworded")
     found = pl.concat(
@@ -65,7 +64,7 @@ def counts_unproven_until(facts: Facts) -> pl.DataFrame:
 
 
 def reworded_customers(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number` of each customer with instalments whose texts seem forged and that nobody explained."""
+    """Return `customer_number` of each customer with instalments whose texts seem forged, if nobody resolved this."""
     found = facts.cached(odd_bills).select(*_ROW, finding=pl.lit("instalments_reworded"))
     return _unresolved(facts, found).select(BY_CUSTOMER).unique()
 

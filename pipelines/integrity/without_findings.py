@@ -55,12 +55,12 @@ class _WithoutFindings(Facts):
 
     def __init__(self, original: Facts, undone: pl.DataFrame, customers: pl.DataFrame) -> None:
         """Take the facts of more customers, their undone rows, and the `customers` whose rating these facts are for."""
-        mine = original.transactions.join(customers, on=BY_CUSTOMER, how="semi")
+        own = original.transactions.join(customers, on=BY_CUSTOMER, how="semi")
         left_out, transfers = undone.filter("is_left_out"), undone.filter(~pl.col("is_left_out"))
         is_transfer = pl.col("transaction_id").is_in(transfers["transaction_id"].implode())
         as_transfer = {"category": TRANSFER.slug, "category_group": TRANSFER.group, "is_transfer": True}
-        read = mine.join(left_out, on="transaction_id", how="anti").with_columns(
-            pl.when(is_transfer).then(pl.lit(value, mine.schema[name])).otherwise(name).alias(name)
+        read = own.join(left_out, on="transaction_id", how="anti").with_columns(
+            pl.when(is_transfer).then(pl.lit(value, own.schema[name])).otherwise(name).alias(name)
             for name, value in as_transfer.items()
         )
         super().__init__(read, original.as_of, original.context)

@@ -101,8 +101,8 @@ def _starts_at_switch_on(ruleset: Ruleset, starts: Rows) -> Data:
 
 
 def _by_customer(customers: pl.DataFrame, ids: Mapping[int, UUID]) -> Iterator[Data]:
-    for (number,), mine in customers.partition_by(BY_CUSTOMER, as_dict=True, maintain_order=True).items():
-        by_rule = {row["rule"]: row for row in mine.to_dicts()}
+    for (number,), tallied in customers.partition_by(BY_CUSTOMER, as_dict=True, maintain_order=True).items():
+        by_rule = {row["rule"]: row for row in tallied.to_dicts()}
         of_all = by_rule.pop(ALL)
         yield {
             "customerId": ids[int(number)],

@@ -310,7 +310,7 @@ def _list_firings(simulation: Simulation, fired: pl.DataFrame, parts: Sequence[O
 def _readings_as_json(simulation: Simulation, part: Observations, fired: pl.DataFrame) -> Iterator[str]:
     """Yield as JSON what the firings in a part's snapshots read; a part's snapshots have consecutive numbers."""
     snapshots = part.evaluated[BY_CUSTOMER]
-    mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
-    for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
+    own = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
+    for snapshot, rule in own.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
         [described] = part.describe_firings(snapshot, simulation.ruleset_id, [rule])["rules"]
         yield _encode(described["read"]).decode()

@@ -29,7 +29,7 @@ Readings of balances add up all cash accounts. If one that may be overdrawn neve
 and no day of the customer is seen for them: what was left out may be far below zero.
 
 For counts of bad rows, no day of an account is proven if in the period a row is missing or has a text in another style,
-and nobody explained it (open `rows_withheld`, `dishonours_withheld`, `texts_reworded`): that row may be one of them. If
+and nobody resolved it (open `rows_withheld`, `dishonours_withheld`, `texts_reworded`): that row may be one of them. If
 texts of instalments seem to be forged (open `instalments_reworded`), no day is seen for any reading that other texts of
 debits would improve: whoever changed some texts may have changed that of any bad row or repayment, in any account and
 period.
@@ -351,8 +351,8 @@ def _which_days(need: NeededEvidence) -> NeededEvidence:
 
 def day_columns(need: NeededEvidence) -> tuple[str, str]:
     """Return the names of the columns with the days seen and the days expected, both in half days."""
-    mine = _which_days(need)
-    return _column_name("days", mine), _column_name("expected_days", _which_rows(mine))
+    days = _which_days(need)
+    return _column_name("days", days), _column_name("expected_days", _which_rows(days))
 
 
 _SHARES = ("categorised_rows", "all_rows", "categorised_money", "all_money")
@@ -427,21 +427,21 @@ def _name_columns(need: NeededEvidence, parts: Mapping[str, pl.Expr]) -> Iterato
 
 
 def _row_parts(need: NeededEvidence) -> Mapping[str, pl.Expr]:
-    size, mine = pl.col("size"), is_needed_row(need)
-    both = mine & pl.col("is_covered")
+    size, needed = pl.col("size"), is_needed_row(need)
+    both = needed & pl.col("is_covered")
     one = pl.when(~pl.col("is_negligible")).then(pl.lit(1, pl.Int64))
-    parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
+    parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, needed))
     return dict(zip(_SHARES, parts, strict=True))
 
 
 def is_needed_row(need: NeededEvidence) -> pl.Expr:
     """Match the rows that the reading needs: of its period, side and kinds of accounts."""
-    mine = (pl.col("age") < need.since) & (pl.col("age") >= need.until)
+    matches = (pl.col("age") < need.since) & (pl.col("age") >= need.until)
     if need.side is not None:
-        mine &= pl.col("amount") > 0 if need.side == "credit" else pl.col("amount") < 0
+        matches &= pl.col("amount") > 0 if need.side == "credit" else pl.col("amount") < 0
     if need.account_types:
-        mine &= pl.col("account_type").is_in(sorted(need.account_types)).fill_null(value=False)
-    return mine
+        matches &= pl.col("account_type").is_in(sorted(need.account_types)).fill_null(value=False)
+    return matches
 
 
 # Days of accounts

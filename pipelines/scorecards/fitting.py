@@ -48,9 +48,9 @@ FOLDS, REPEATS = 5, 5  # of the cross-validation that measures the fit
 DEFAULTS_PER_FOLD = 6  # at least; with fewer defaults there are fewer folds
 SEED = 20_260_701  # fixed, so that the same cases give the same scorecard
 DIGITS = 4  # decimals of readings, and so of the bands' limits
-_HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds that one point of the default scorecard changes
-_HUNDRED = 100  # the maximum points of a fitted scorecard
-_WHOLE = 10_000  # `Feature.worth_of` counts ten-thousandths of a point
+_LOG_ODDS_PER_POINT = float(np.log(2) / float(DEFAULT.link.doubling))  # of the default scorecard
+_MAX_POINTS = 100  # of a fitted scorecard
+_WORTH_PER_POINT = 10_000  # the unit of `Feature.worth_of`
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TrainingCases:
     def log_odds(self) -> Values:
         """Return each case's log-odds by the default scorecard, before any ceiling."""
         points: Values = self.scored["points"].cast(pl.Float64).to_numpy()
-        return _HALVING * (float(DEFAULT.link.even) - points)
+        return _LOG_ODDS_PER_POINT * (float(DEFAULT.link.even) - points)
 
     def readings(self, name: str) -> Values:
         """Return a reading of each case; nan where missing."""
@@ -130,7 +130,7 @@ Model = Callable[[TrainingCases], Forecast]  # learns from cases how to predict 
 
 @dataclass(frozen=True, eq=False)
 class _Weight:
-    """A column of a default feature's points: its weight is added to what the points already count."""
+    """A column of a default feature's points. Its weight is added to the one that the default scorecard gives them."""
 
     feature: Feature
     scale: float
@@ -143,8 +143,8 @@ class _Weight:
 
     @property
     def least(self) -> float:
-        """Return the weight that cancels the weight that the feature has in the default scorecard."""
-        return -_HALVING * self.points_scale / self.scale
+        """Return the weight that cancels the feature's weight in the default scorecard."""
+        return -_LOG_ODDS_PER_POINT * self.points_scale / self.scale
 
     def values(self, training: TrainingCases) -> Values:
         points = training.scored[POINTS_OF + self.feature.metric].fill_null(0).cast(pl.Float64).to_numpy()
@@ -404,20 +404,21 @@ def _scorecard(
     The log-odds fall by the sum of each feature's points times its weight. So points are multiplied by the weights and
     scaled to a hundred in all, and the link converts their sum back to the same log-odds.
     """
-    a_point = _HALVING * training.points_scale * fitted.correction.slope
-    weighted = [(feature, a_point) for feature in DEFAULT.features]
+    point_weight = _LOG_ODDS_PER_POINT * training.points_scale * fitted.correction.slope
+    weighted = [(feature, point_weight) for feature in DEFAULT.features]
     for column, weight in fitted.used_columns():
         parts = column.parts if isinstance(column, _MeanRank) else [column]
         weighted.extend((_feature(part, training.priors), weight / len(parts)) for part in parts)
-    reach = sum(weight * float(feature.max_points) for feature, weight in weighted)
+    most = sum(weight * float(feature.max_points) for feature, weight in weighted)
     by_metric: dict[str, list[tuple[Feature, float]]] = {}
     for feature, weight in weighted:
-        by_metric.setdefault(feature.metric, []).append((feature, weight * _HUNDRED / reach))
+        by_metric.setdefault(feature.metric, []).append((feature, weight * _MAX_POINTS / most))
     features = [feature for feature in map(_sum_features, by_metric.values()) if feature.max_points]
     possible = sum(feature.max_points for feature in features if training.expects(feature.metric))
-    scale = _HUNDRED / reach * float(sum(feature.max_points for feature in features) / possible)
-    middle = fitted.correction.intercept + fitted.correction.slope * _HALVING * float(DEFAULT.link.even)
-    link = Link(even=to_decimal(middle * scale, 4), doubling=to_decimal(np.log(2) * scale, 4))
+    scale = _MAX_POINTS / most * float(sum(feature.max_points for feature in features) / possible)
+    default_at_zero = _LOG_ODDS_PER_POINT * float(DEFAULT.link.even)
+    log_odds_at_zero = fitted.correction.intercept + fitted.correction.slope * default_at_zero
+    link = Link(even=to_decimal(log_odds_at_zero * scale, 4), doubling=to_decimal(np.log(2) * scale, 4))
     return Scorecard(name, "1", calibration, tuple(features), link, facts)
 
 
@@ -444,7 +445,7 @@ def _sum_features(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     feature = weighted[0][0]
     limits = {band.limit for each, _ in weighted for band in each.bands if band.limit is not None}
     bands = [
-        Band(limit, to_decimal(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
+        Band(limit, to_decimal(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WORTH_PER_POINT, 2))
         for limit in sorted(limits, reverse=feature.more_is_better)
     ]
     merged = [list(same)[-1] for _, same in groupby(bands, key=lambda band: band.points)]

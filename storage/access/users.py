@@ -184,8 +184,8 @@ def follow_link(w: Writing, token: str, now: datetime) -> User | None:
 
 
 def _lock(w: Writing, user: User, *, for_erasure: bool) -> None:
-    mine = select(users.c.user_id).where(users.c.user_id == user.user_id)
-    if w.execute(mine.with_for_update(read=not for_erasure, key_share=not for_erasure)).first() is None:
+    selected = select(users.c.user_id).where(users.c.user_id == user.user_id)
+    if w.execute(selected.with_for_update(read=not for_erasure, key_share=not for_erasure)).first() is None:
         raise _not_found()
 
 

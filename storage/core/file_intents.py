@@ -38,8 +38,8 @@ def settle(w: Writing, path: str) -> bool:
 
     Return False if the intent was condemned or is missing: then the transaction must not refer to the file.
     """
-    mine = (file_intents.c.path == path, file_intents.c.condemned_at.is_(None))
-    return w.execute(delete(file_intents).where(*mine)).rowcount == 1
+    selected = (file_intents.c.path == path, file_intents.c.condemned_at.is_(None))
+    return w.execute(delete(file_intents).where(*selected)).rowcount == 1
 
 
 def announce_released(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:

@@ -47,7 +47,7 @@ class StoredResponse:
     body: bytes
 
 
-def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> StoredResponse | None:
+def claim(w: Writing, wanted: Claim, fingerprint: bytes, now: datetime) -> StoredResponse | None:
     """Store a claim and return None; or return the response if the key has one.
 
     Args:
@@ -58,9 +58,9 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> StoredR
         Unprocessable: `Idempotency.KeyReused`, the key was used for another request within the last 24 hours.
         Conflict: `Idempotency.InFlight`, the same request is in progress.
     """
-    if _take(w, mine, fingerprint, now):
+    if _take(w, wanted, fingerprint, now):
         return None
-    row = w.execute(select(idempotency_keys).where(_is_of(mine))).first()
+    row = w.execute(select(idempotency_keys).where(_is_of(wanted))).first()
     if row is not None and row.fingerprint != fingerprint:
         raise Unprocessable("Idempotency.KeyReused", "This Idempotency-Key was sent with another request.")
     if row is None or row.status is None:
@@ -68,21 +68,21 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> StoredR
     return StoredResponse(row.status, row.headers, row.body)
 
 
-def store_response(w: Writing, mine: Claim, response: StoredResponse) -> None:
+def store_response(w: Writing, wanted: Claim, response: StoredResponse) -> None:
     """Store the response, in the transaction of the request's effect.
 
     Raises:
         Conflict: the claim expired and another request has the key; the transaction must not commit.
     """
-    statement = update(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder)
+    statement = update(idempotency_keys).where(_is_of(wanted), idempotency_keys.c.holder == wanted.holder)
     if w.execute(statement.values(vars(response))).rowcount == 0:
         raise _conflict_in_flight()
 
 
-def release(w: Writing, mine: Claim) -> None:
+def release(w: Writing, wanted: Claim) -> None:
     """Release the key, unless a response is stored: then the effect is committed, whatever the client received."""
-    without_response = idempotency_keys.c.status.is_(None)
-    w.execute(delete(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder, without_response))
+    is_unanswered = and_(idempotency_keys.c.holder == wanted.holder, idempotency_keys.c.status.is_(None))
+    w.execute(delete(idempotency_keys).where(_is_of(wanted), is_unanswered))
 
 
 def sweep(w: Writing, now: datetime, at_most: int) -> int:
@@ -94,18 +94,18 @@ def sweep(w: Writing, now: datetime, at_most: int) -> int:
     return w.execute(delete(idempotency_keys).where(tuple_(*key).in_(oldest), old)).rowcount
 
 
-def _take(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
+def _take(w: Writing, wanted: Claim, fingerprint: bytes, now: datetime) -> bool:
     """Claim the key if it is free: never used, expired, or claimed by a dead request. Return whether it was."""
     fresh = {
         "fingerprint": fingerprint,
-        "holder": mine.holder,
+        "holder": wanted.holder,
         "claimed_until": now + CLAIMED_FOR,
         "created_at": now,
         **dict.fromkeys(StoredResponse.__dataclass_fields__),
     }
     claim_has_ended = leases.has_ended(idempotency_keys.c.claimed_until, now, CLAIMED_FOR.total_seconds())
     is_abandoned = and_(idempotency_keys.c.status.is_(None), claim_has_ended)
-    statement = insert_into(w, idempotency_keys).values(client_id=mine.client_id, key_hash=mine.key_hash, **fresh)
+    statement = insert_into(w, idempotency_keys).values(client_id=wanted.client_id, key_hash=wanted.key_hash, **fresh)
     claim_if_free = statement.on_conflict_do_update(
         index_elements=[idempotency_keys.c.client_id, idempotency_keys.c.key_hash],
         set_=fresh,
@@ -114,8 +114,8 @@ def _take(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
     return w.execute(claim_if_free.returning(idempotency_keys.c.holder)).first() is not None
 
 
-def _is_of(mine: Claim) -> ColumnElement[bool]:
-    return and_(idempotency_keys.c.client_id == mine.client_id, idempotency_keys.c.key_hash == mine.key_hash)
+def _is_of(wanted: Claim) -> ColumnElement[bool]:
+    return and_(idempotency_keys.c.client_id == wanted.client_id, idempotency_keys.c.key_hash == wanted.key_hash)
 
 
 def _conflict_in_flight() -> Conflict:

@@ -62,9 +62,9 @@ def hold(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bo
     """Take or renew the role for `ttl_s` seconds; return False while another process holds it."""
     expires = now + timedelta(seconds=ttl_s)
     statement = insert_into(w, leases).values(name=name, holder=holder, expires_at=expires)
-    mine_or_free = or_(leases.c.holder == holder, has_ended(leases.c.expires_at, now))
+    own_or_free = or_(leases.c.holder == holder, has_ended(leases.c.expires_at, now))
     insert_or_take = statement.on_conflict_do_update(
-        index_elements=[leases.c.name], set_={"holder": holder, "expires_at": expires}, where=mine_or_free
+        index_elements=[leases.c.name], set_={"holder": holder, "expires_at": expires}, where=own_or_free
     )
     return w.execute(insert_or_take.returning(leases.c.name)).first() is not None
 

@@ -94,11 +94,11 @@ _OF_CLIENT: AnySelect = select(customers).where(
 def find_names(r: Reading, client_id: UUID, customer_ids: Collection[UUID]) -> dict[UUID, str]:
     """Return the names of these customers of the client, by id. Customers without a name are left out."""
     query = select(customers.c.customer_id, customers.c.name).where(customers.c.client_id == client_id)
-    mine = customers.c.customer_id.in_(customer_ids), customers.c.name.is_not(None)
-    return {row.customer_id: row.name for row in r.execute(query.where(*mine))}
+    selected = customers.c.customer_id.in_(customer_ids), customers.c.name.is_not(None)
+    return {row.customer_id: row.name for row in r.execute(query.where(*selected))}
 
 
-def with_id(r: Reading, customer_id: UUID) -> Customer:
+def get_of_any_client(r: Reading, customer_id: UUID) -> Customer:
     """Return a customer of any client, for the operator.
 
     Raises:
@@ -125,8 +125,8 @@ _LOCK = select(customers.c.number).where(customers.c.number == bindparam("number
 
 def lock_all(w: Writing, customer_numbers: Iterable[int]) -> None:
     """Lock several customers as `lock` does, in the order in which the commit of a batch locks them."""
-    mine = customers.c.number.in_(list(customer_numbers))
-    w.execute(select(customers.c.number).where(mine).order_by(customers.c.number).with_for_update(key_share=True))
+    selected = customers.c.number.in_(list(customer_numbers))
+    w.execute(select(customers.c.number).where(selected).order_by(customers.c.number).with_for_update(key_share=True))
 
 
 def find(

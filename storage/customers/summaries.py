@@ -5,8 +5,8 @@ transaction, so a summary always agrees with them (`find_differing`).
 
 **Why concurrent transactions leave no stale summary.** `refresh` first locks the rows, then computes them in a second
 statement, which sees everything that earlier holders of the lock committed. Rows are locked in the order of their
-numbers, to avoid deadlocks. The commit of a batch refreshes twice, but it also holds the locks of its customers, and
-whoever stores reports takes these locks first.
+numbers, to avoid deadlocks. The commit of a batch refreshes twice, which can't deadlock either: it holds its customers'
+locks, and storing reports takes these first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -92,23 +92,23 @@ _DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
         func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT
     ),
 }
-OF_REPORTS: Final = {
+REPORT_COLUMNS: Final = {
     "risk": ("rating", "risk_value", "calibration", "report_status", "data_through"),
     "completeness": ("completeness_score", "completeness_tier", "report_status", "data_through"),
     "aggregate": ("report_status", "data_through"),
 }
-OF_DATA: Final = ("report_status",)
-OF_DECISIONS: Final = ("evaluation_number", "outcome")
-OF_ALERTS: Final = ("open_alerts",)
+DATA_COLUMNS: Final = ("report_status",)
+DECISION_COLUMNS: Final = ("evaluation_number", "outcome")
+ALERT_COLUMNS: Final = ("open_alerts",)
 
 
 def add(w: Writing, customer_numbers: Collection[int]) -> None:
     """Add the summaries of new customers."""
-    mine = customers.c.number.in_(customer_numbers)
+    selected = customers.c.number.in_(customer_numbers)
     query = select(customers.c.number, customers.c.client_id, customers.c.name, customers.c.abn, customers.c.reference)
     rows = [
         {"customer_number": number, "client_id": client_id, **_texts(*texts)}
-        for number, client_id, *texts in w.execute(query.where(mine).order_by(customers.c.number))
+        for number, client_id, *texts in w.execute(query.where(selected).order_by(customers.c.number))
     ]
     w.execute(insert(customer_summaries).values(report_status=ReportStatus.PENDING, open_alerts=0), rows)
 
@@ -126,14 +126,14 @@ def refresh(w: Writing, customer_numbers: Iterable[int], columns: Sequence[str])
         w.execute(derive, {"numbers": slice_})
 
 
-_MINE: Final = _ROW.customer_number.in_(bindparam("numbers", expanding=True))
-_LOCK: Final = select(_ROW.customer_number).where(_MINE).order_by(_ROW.customer_number).with_for_update()
+_SELECTED: Final = _ROW.customer_number.in_(bindparam("numbers", expanding=True))
+_LOCK: Final = select(_ROW.customer_number).where(_SELECTED).order_by(_ROW.customer_number).with_for_update()
 
 
 @cache
 def _build_update(columns: Sequence[str]) -> Update:
     """Return the statement that computes these columns. Building it takes several times as long as executing it."""
-    return update(customer_summaries).where(_MINE).values({name: _DERIVED[name] for name in columns})
+    return update(customer_summaries).where(_SELECTED).values({name: _DERIVED[name] for name in columns})
 
 
 def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:

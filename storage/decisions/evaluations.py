@@ -81,7 +81,7 @@ def save(w: Writing, new: NewEvaluation) -> None:
         lock_number(w, new.customer_number)
     w.execute(insert(evaluations), {**vars(new), "sha256": sha256(new.record).digest()})
     if decides:
-        summaries.refresh(w, [new.customer_number], summaries.OF_DECISIONS)
+        summaries.refresh(w, [new.customer_number], summaries.DECISION_COLUMNS)
         subject = (new.client_id, new.customer_number, new.policy_id)
         items.replace_decision(w, NewItem(new.evaluation_id, ItemKind.DECISION, *subject, new.at), new.outcome)
 
@@ -92,8 +92,8 @@ def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
     Raises:
         NotFound: unknown, or another client's.
     """
-    mine = _SHOWN.where(evaluations.c.evaluation_id == evaluation_id, evaluations.c.client_id == client_id)
-    return _get(r, mine)
+    selected = _SHOWN.where(evaluations.c.evaluation_id == evaluation_id, evaluations.c.client_id == client_id)
+    return _get(r, selected)
 
 
 def get_of_any_client(r: Reading, evaluation_id: UUID) -> Evaluation:
@@ -175,15 +175,15 @@ def find_filtered(r: Reading, client_id: UUID, wanted: Filter, page: Page | None
     For long lists: the total is counted up to MAX_COUNTED only. The inner query is answered from an index, so that
     only the rows of the page, which are large because they hold the record, are read.
     """
-    mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
-    newest_first = mine.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())
+    selected = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
+    newest_first = selected.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())
     numbers = limit_to_page(newest_first, page).subquery()
     query = _SHOWN.join(numbers, numbers.c.number == evaluations.c.number)
     rows = r.execute(query.order_by(evaluations.c.at.desc(), evaluations.c.number.desc()))
     found = [Evaluation(*row) for row in rows]
     if page is None:
         return Paged(found, len(found), page)
-    total = count_some(r, mine)
+    total = count_some(r, selected)
     return Paged(found, min(total, MAX_COUNTED), page, total > MAX_COUNTED)
 
 
@@ -210,16 +210,16 @@ def add_override(
     require_decision(evaluation)
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
-    summaries.refresh(w, [evaluation.customer_number], summaries.OF_DECISIONS)
+    summaries.refresh(w, [evaluation.customer_number], summaries.DECISION_COLUMNS)
     items.close_decision(w, evaluation.evaluation_id)
     return override
 
 
 def overrides_of(r: Reading, evaluation: Evaluation) -> Sequence[Override]:
     """Return the evaluation's overrides, oldest first; the last one applies."""
-    mine = decision_overrides.c.evaluation_id == evaluation.evaluation_id
+    selected = decision_overrides.c.evaluation_id == evaluation.evaluation_id
     own = [decision_overrides.c[name] for name in Override.__dataclass_fields__]
-    return [Override(*row) for row in r.execute(select(*own).where(mine).order_by(decision_overrides.c.number))]
+    return [Override(*row) for row in r.execute(select(*own).where(selected).order_by(decision_overrides.c.number))]
 
 
 _OWN = [evaluations.c[name] for name in Evaluation.__dataclass_fields__ if name in evaluations.c]

@@ -93,7 +93,7 @@ _WITH_SLUG: AnySelect = select(policies).where(
 )
 
 
-def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
+def get_of_any_client(r: Reading, policy_id: UUID) -> StoredPolicy:
     """Return an existing policy of any client: for work on one of its evaluations or backtests."""
     return _as_policy(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
 
@@ -113,9 +113,9 @@ def find(
     is_shown = policy_versions.c.state == PolicyState.PUBLISHED
     if include_drafts:
         other = policy_versions.alias()
-        mine = other.c.policy_id == policies.c.policy_id
-        newest = select(func.max(other.c.version)).where(mine).scalar_subquery()
-        is_published = exists().where(mine, other.c.state == PolicyState.PUBLISHED)
+        selected = other.c.policy_id == policies.c.policy_id
+        newest = select(func.max(other.c.version)).where(selected).scalar_subquery()
+        is_published = exists().where(selected, other.c.state == PolicyState.PUBLISHED)
         is_shown = or_(is_shown, and_(~is_published, policy_versions.c.version == newest))
     query = _WITH_VERSION.where(policies.c.client_id == client_id, is_shown)
     if not include_archived:
@@ -211,11 +211,11 @@ def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now:
         return chosen
     if chosen.state == PolicyState.RETIRED:
         raise Conflict("DecisionPolicy.VersionRetired", "A retired version can't be published again: save its content.")
-    mine = policy_versions.c.policy_id == policy.policy_id
-    is_published = and_(mine, policy_versions.c.state == PolicyState.PUBLISHED)
+    selected = policy_versions.c.policy_id == policy.policy_id
+    is_published = and_(selected, policy_versions.c.state == PolicyState.PUBLISHED)
     w.execute(update(policy_versions).where(is_published).values(state=PolicyState.RETIRED, retired_at=now))
     published = {"state": PolicyState.PUBLISHED, "published_at": now, "published_by": who}
-    w.execute(update(policy_versions).where(mine, policy_versions.c.version == chosen.version).values(published))
+    w.execute(update(policy_versions).where(selected, policy_versions.c.version == chosen.version).values(published))
     if policy.challenger is not None:
         challenger = version(w, policy, policy.challenger.version)
         if challenger.version == chosen.version or _undeclared_inputs(challenger, chosen):

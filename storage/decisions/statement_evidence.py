@@ -60,8 +60,8 @@ def _submissions_behind(r: Reading, versions: Mapping[int, int]) -> set[Any]:
 
 def _later_than(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     """Return the ids of submissions that count only in later versions."""
-    mine = (row for row in ended if row.job_id in added_rows)
-    return (row.job_id for row in mine if not _counts_in_version(row, added_rows[row.job_id], versions))
+    selected = (row for row in ended if row.job_id in added_rows)
+    return (row.job_id for row in selected if not _counts_in_version(row, added_rows[row.job_id], versions))
 
 
 def _retracted_ids(

@@ -139,7 +139,7 @@ def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) 
     accepted = computed.without(superseded)
     _write_values(w, lake, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)
-    summaries.refresh(w, accepted.replaced, summaries.OF_DATA)
+    summaries.refresh(w, accepted.replaced, summaries.DATA_COLUMNS)
     _record_day_counts(w, accepted, locked)
     return Committed(accepted.replaced, superseded, decision)
 
@@ -204,10 +204,10 @@ def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
     Clients are locked for reading: their knowledge can't change, but other batches needn't wait. Customers are locked
     with `FOR NO KEY UPDATE`, so new jobs can still refer to them.
     """
-    mine = customers.c.number.in_(list(computed.versions))
-    is_theirs = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
+    selected = customers.c.number.in_(list(computed.versions))
+    is_theirs = clients.c.client_id.in_(select(customers.c.client_id).where(selected))
     w.execute(select(clients.c.client_id).where(is_theirs).order_by(clients.c.client_id).with_for_update(read=True))
-    query = select(customers.c.number, customers.c.data_version, customers.c.location_version).where(mine)
+    query = select(customers.c.number, customers.c.data_version, customers.c.location_version).where(selected)
     rows = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
     return LockedCustomers(
         versions={number: (data, location) for number, data, location in rows},

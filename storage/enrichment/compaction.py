@@ -193,6 +193,6 @@ def _lock_unchanged(w: Writing, places: Sequence[Location]) -> list[Location]:
     the customers.
     """
     query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
-    mine = query.where(customers.c.number.in_([place.customer_number for place in places]))
-    now_at = {tuple(row) for row in w.execute(mine.order_by(customers.c.number).with_for_update(key_share=True))}
+    selected = query.where(customers.c.number.in_([place.customer_number for place in places]))
+    now_at = {tuple(row) for row in w.execute(selected.order_by(customers.c.number).with_for_update(key_share=True))}
     return [place for place in places if (place.customer_number, place.data_version, place.location_version) in now_at]

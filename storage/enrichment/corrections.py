@@ -389,9 +389,11 @@ def _last_live(r: Reading, customer: Customer) -> Correction | None:
 
 
 def _require_fewer_than_most(r: Reading, customer: Customer, *, client_wide: bool) -> None:
-    mine = corrections.c.customer_number.is_(None) if client_wide else corrections.c.customer_number == customer.number
+    number = None if client_wide else customer.number  # `== None` becomes IS NULL
     query = select(func.count()).where(
-        corrections.c.client_id == customer.client_id, mine, corrections.c.revoked_at.is_(None)
+        corrections.c.client_id == customer.client_id,
+        corrections.c.customer_number == number,
+        corrections.c.revoked_at.is_(None),
     )
     if r.execute(query).scalar_one() >= MAX_LIVE:
         says = f"At most {MAX_LIVE:,} corrections may be in force at once. Revoke some first."

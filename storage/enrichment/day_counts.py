@@ -176,8 +176,8 @@ def record_counts(w: Writing, batch_token: int, counted: Mapping[int, tuple[int,
 
 def store_current(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
     """Store the counts (data version and packed counts by number) of those customers that have this version."""
-    mine = customers.c.number.in_(list(counted))
-    query = select(customers.c.number, customers.c.data_version).where(mine).order_by(customers.c.number)
+    selected = customers.c.number.in_(list(counted))
+    query = select(customers.c.number, customers.c.data_version).where(selected).order_by(customers.c.number)
     current_versions = w.execute(query.with_for_update(key_share=True)).all()
     _store_counts(w, {number: counted[number] for number, version in current_versions if version == counted[number][0]})
 

@@ -63,8 +63,8 @@ def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Pa
 
 def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
     """Return the lists in force, by customer number. Customers without one are left out."""
-    mine = related_parties.c.customer_number.in_(list(customer_numbers))
-    newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)
+    selected = related_parties.c.customer_number.in_(list(customer_numbers))
+    newest = select(func.max(related_parties.c.number)).where(selected).group_by(related_parties.c.customer_number)
     rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
     return {row.customer_number: _list(row).parties for row in rows}
 
@@ -104,8 +104,8 @@ def _relations(r: Reading, which: ColumnElement[bool]) -> list[Relation]:
 
 
 def _newest_first(customer: Customer) -> AnySelect:
-    mine = related_parties.c.customer_number == customer.number
-    return select(related_parties).where(mine).order_by(related_parties.c.number.desc())
+    selected = related_parties.c.customer_number == customer.number
+    return select(related_parties).where(selected).order_by(related_parties.c.number.desc())
 
 
 def _list(row: AnyRow) -> PartyList:

@@ -258,8 +258,12 @@ def find_earlier_reading(r: Reading, lake: Lake, file: StatementFile) -> ReadFil
 
 def record_progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:
     """Record how many pages of a job were read, for requests of its status. No effect if the batch was given up."""
-    mine = (all_jobs.c.job_id == job.job_id, all_jobs.c.batch_token == token, all_jobs.c.status == JobStatus.RUNNING)
-    w.execute(update(all_jobs).where(*mine).values(pages_done=done, pages_total=total))
+    selected = (
+        all_jobs.c.job_id == job.job_id,
+        all_jobs.c.batch_token == token,
+        all_jobs.c.status == JobStatus.RUNNING,
+    )
+    w.execute(update(all_jobs).where(*selected).values(pages_done=done, pages_total=total))
 
 
 def land(w: Writing, lake: Lake, token: int, read: ReadJob, now: datetime) -> None:
@@ -338,13 +342,13 @@ def _queue_for_enrichment(w: Writing, token: int, read: ReadJob, now: datetime) 
 
 def _update_job(w: Writing, token: int, job: Job, values: Mapping[str, Any]) -> None:
     """Update the job. Raise Superseded if it no longer belongs to this batch."""
-    mine = (
+    selected = (
         all_jobs.c.job_id == job.job_id,
         all_jobs.c.batch_token == token,
         all_jobs.c.status == JobStatus.RUNNING,
         all_jobs.c.stage == Stage.EXTRACTION,
     )
-    if w.execute(update(all_jobs).where(*mine).values(dict(values))).rowcount == 0:
+    if w.execute(update(all_jobs).where(*selected).values(dict(values))).rowcount == 0:
         raise batches.Superseded(token)
 
 
@@ -411,8 +415,8 @@ def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
     Raises:
         NotFound: unknown, another customer's, or retracted.
     """
-    mine = (statements.c.customer_number == customer.number, statements.c.statement_id == statement_id)
-    row = r.execute(_VALID_STATEMENTS.where(*mine)).first()
+    selected = (statements.c.customer_number == customer.number, statements.c.statement_id == statement_id)
+    row = r.execute(_VALID_STATEMENTS.where(*selected)).first()
     if row is None:
         raise NotFound("Statement.NotFound", "There is no statement with this id.")
     return _as_statement(row)

@@ -98,8 +98,8 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
     """Release a batch whose run was interrupted. Its jobs go back to the queue, or fail after too many attempts."""
     if not _close(w, token, BatchState.RELEASED):
         return False
-    mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
-    exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
+    selected = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    exhausted = w.execute(select_jobs().where(*selected, jobs.c.attempts >= settings.job_max_attempts)).all()
     finish(w, [_end_abandoned(row) for row in exhausted], now)
     pause_ends = now + timedelta(seconds=settings.job_retry_pause_s)
     requeued = {
@@ -107,7 +107,7 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
         "batch_token": None,
         "not_before": case((jobs.c.attempts > 1, literal(pause_ends, UtcDateTime))),
     }
-    w.execute(update(jobs).where(*mine).values(requeued))
+    w.execute(update(jobs).where(*selected).values(requeued))
     return True
 
 

@@ -305,8 +305,8 @@ def received_at() -> ColumnElement[datetime]:
 
 def find_last_received(r: Reading, customer: Customer, until: datetime) -> int:
     """Return the `received_seq` of the customer's last job received up to a time; 0 if there is none."""
-    mine = (jobs.c.customer_number == customer.number, received_at() <= until)
-    last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
+    selected = (jobs.c.customer_number == customer.number, received_at() <= until)
+    last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*selected)).scalar_one()
     return last
 
 

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, insert, select
+from sqlalchemy import bindparam, func, insert, select
 
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
@@ -78,9 +78,11 @@ def find_current(
     r: Reading, customer_numbers: Iterable[int], until: datetime | None = None
 ) -> list[tuple[int, Attribute]]:
     """Return the customers' attributes, including expired ones, now or at a time, by customer number and name."""
-    of_them = attributes.c.customer_number.in_(list(customer_numbers))
-    mine = of_them if until is None else and_(of_them, attributes.c.set_at <= until)
-    last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
+    selected = attributes.c.customer_number.in_(list(customer_numbers))
+    if until is not None:
+        selected &= attributes.c.set_at <= until
+    key = (attributes.c.customer_number, attributes.c.name)
+    last = select(func.max(attributes.c.number)).where(selected).group_by(*key)
     query = select(attributes).where(attributes.c.number.in_(last), attributes.c.value.is_not(None))
     rows = r.execute(query.order_by(attributes.c.customer_number, attributes.c.name))
     return [(row.customer_number, _attribute(row)) for row in rows]

@@ -202,7 +202,7 @@ def get(r: Reading, client_id: UUID, match_id: UUID) -> Match:
     return _get(r, _SHOWN.where(rule_matches.c.match_id == match_id, rule_matches.c.client_id == client_id))
 
 
-def with_id(r: Reading, match_id: UUID) -> Match:
+def get_of_any_client(r: Reading, match_id: UUID) -> Match:
     """Return a match of any client: for the operator, who belongs to none.
 
     Raises:
@@ -261,15 +261,15 @@ def sum_counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
     Rules that were never evaluated are left out. Rules that the ruleset no longer has are included.
     """
     query = select(rule_counts.c.rule, *(func.sum(rule_counts.c[name]) for name in COUNTED))
-    mine = query.where(rule_counts.c.ruleset_id == ruleset.ruleset_id, rule_counts.c.day >= since)
-    rows = r.execute(mine.group_by(rule_counts.c.rule).order_by(rule_counts.c.rule))
+    selected = query.where(rule_counts.c.ruleset_id == ruleset.ruleset_id, rule_counts.c.day >= since)
+    rows = r.execute(selected.group_by(rule_counts.c.rule).order_by(rule_counts.c.rule))
     return [Count(rule, *map(int, sums)) for rule, *sums in rows]
 
 
 def count_firing(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
     """Return, by rule, for how many customers it fired and was not reset since. Rules with none are left out."""
-    mine = rule_states.c.ruleset_id == ruleset.ruleset_id
-    query = select(rule_states.c.rule, func.count().label("customers")).where(mine).group_by(rule_states.c.rule)
+    selected = rule_states.c.ruleset_id == ruleset.ruleset_id
+    query = select(rule_states.c.rule, func.count().label("customers")).where(selected).group_by(rule_states.c.rule)
     return {row.rule: row.customers for row in r.execute(query.order_by(rule_states.c.rule))}
 
 

@@ -113,7 +113,7 @@ def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
     return _get(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id, _ROW.client_id == client_id))
 
 
-def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
+def get_of_any_client(r: Reading, ruleset_id: UUID) -> StoredRuleset:
     """Return a ruleset of any client.
 
     Raises:
@@ -238,7 +238,7 @@ def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
     Other changes of it, and ruleset evaluations by it, wait until this transaction ends.
     """
     w.execute(select(_ROW.ruleset_id).where(_ROW.ruleset_id == stored.ruleset_id).with_for_update())
-    return with_id(w, stored.ruleset_id)
+    return get_of_any_client(w, stored.ruleset_id)
 
 
 # Watching
@@ -286,11 +286,11 @@ def request_for_attributes(w: Writing, customer: Customer, names: Iterable[str],
 
 def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
     try:
-        [mine] = load_active(r, [active])
+        [loaded] = load_active(r, [active])
     except (Corrupt, ValidationError) as error:
         log.error("ruleset %s can't be read: %s", active.ruleset_id, type(error).__name__)
         return True
-    return not names.isdisjoint(each.name for each in mine.ruleset.attributes)
+    return not names.isdisjoint(each.name for each in loaded.ruleset.attributes)
 
 
 _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
@@ -336,8 +336,8 @@ def _delete_states(w: Writing, stored: StoredRuleset, keep: Sequence[str]) -> No
 
 
 def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: datetime) -> StoredRuleset:
-    mine = update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id)
-    w.execute(mine.values(archived_at=at, updated_at=now))
+    selected = update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id)
+    w.execute(selected.values(archived_at=at, updated_at=now))
     return get(w, stored.client_id, stored.ruleset_id)
 
 

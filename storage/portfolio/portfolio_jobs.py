@@ -34,7 +34,7 @@ from storage.portfolio.maintenance import has_transactions
 ROWS_AT_ONCE = 1_000  # how many rows of a list are converted and sent at a time
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
-_frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
+_decode_frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 
 @dataclass(frozen=True)
@@ -138,16 +138,16 @@ def get(r: Reading, kind: Kind, client_id: UUID, job_id: UUID, subject_id: UUID 
     """
     about = [] if subject_id is None else [portfolio_jobs.c.subject_id == subject_id]
     row = r.execute(
-        _select().where(_is(job_id), jobs.c.client_id == client_id, jobs.c.flow == kind.flow, *about)
+        _select().where(_has_id(job_id), jobs.c.client_id == client_id, jobs.c.flow == kind.flow, *about)
     ).first()
     if row is None:
         raise NotFound(kind.code("NotFound"), f"There is no {kind.noun} with this id.")
     return _portfolio_job(row)
 
 
-def with_id(r: Reading, job_id: UUID) -> PortfolioJob:
-    """Return a job of any client, for its run, which knows only the id."""
-    return _portfolio_job(r.execute(_select().where(_is(job_id))).one())
+def get_of_any_client(r: Reading, job_id: UUID) -> PortfolioJob:
+    """Return a job by its id alone, for code that has no client: its run, and commands."""
+    return _portfolio_job(r.execute(_select().where(_has_id(job_id))).one())
 
 
 def find(r: Reading, subject_id: UUID, page: Page | None = None) -> Paged[PortfolioJob]:
@@ -159,18 +159,18 @@ def find(r: Reading, subject_id: UUID, page: Page | None = None) -> Paged[Portfo
 
 def find_waiting(r: Reading) -> list[Job]:
     """Return the jobs that have not begun, in order of receipt."""
-    mine = select_jobs().where(jobs.c.flow.in_(KINDS), jobs.c.status == JobStatus.QUEUED)
-    return [as_job(row) for row in r.execute(mine.order_by(jobs.c.received_seq))]
+    selected = select_jobs().where(jobs.c.flow.in_(KINDS), jobs.c.status == JobStatus.QUEUED)
+    return [as_job(row) for row in r.execute(selected.order_by(jobs.c.received_seq))]
 
 
 def read_attachment(r: Reading, job: PortfolioJob) -> pl.DataFrame | None:
-    content: bytes | None = r.execute(select(portfolio_jobs.c.attachment).where(_is(job.job_id))).scalar_one()
+    content: bytes | None = r.execute(select(portfolio_jobs.c.attachment).where(_has_id(job.job_id))).scalar_one()
     return None if content is None else pl.read_parquet(BytesIO(content))
 
 
 def read_result(r: Reading, job: PortfolioJob) -> Any:
     """Return the job's result, with decimals for numbers with a point; None until it is done."""
-    text = r.execute(select(portfolio_jobs.c.result).where(_is(job.job_id))).scalar_one()
+    text = r.execute(select(portfolio_jobs.c.result).where(_has_id(job.job_id))).scalar_one()
     return None if text is None else json.loads(text, parse_float=Decimal)
 
 
@@ -215,7 +215,7 @@ def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
     begun = {"attempts": jobs.c.attempts + 1, "started_at": func.coalesce(jobs.c.started_at, now)}
     live = update(jobs).where(jobs.c.job_id == job_id, jobs.c.status.not_in(TERMINAL))
     w.execute(live.values(status=JobStatus.RUNNING, **begun))
-    return with_id(w, job_id)
+    return get_of_any_client(w, job_id)
 
 
 def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -> None:
@@ -224,8 +224,8 @@ def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -
     Args:
         parts: the customer numbers of each slice, in order.
     """
-    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # a second run waits here
-    if with_id(w, job.job_id).customers_total is not None:
+    w.execute(select(portfolio_jobs.c.job_id).where(_has_id(job.job_id)).with_for_update())  # a second run waits here
+    if get_of_any_client(w, job.job_id).customers_total is not None:
         return
     rows = [
         {"slice": nth, "first_customer": part[0], "last_customer": part[-1], "customers": len(part)}
@@ -244,7 +244,7 @@ def find_remaining_slices(r: Reading, job: PortfolioJob) -> list[Slice]:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialResult:
     """The result for some customers: rows for the lake, tallies, and the number of customers computed."""
 
     rows: pl.DataFrame
@@ -258,7 +258,7 @@ def put_rows(lake: Lake, job: PortfolioJob, rows: pl.DataFrame) -> StoredFile | 
 
 
 def record(
-    w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file: StoredFile | None, now: datetime
+    w: Writing, lake: Lake, slice_: Slice, part: PartialResult, failed: int, file: StoredFile | None, now: datetime
 ) -> None:
     """Record a slice. If two runs compute it, only the first is recorded.
 
@@ -269,12 +269,12 @@ def record(
     Raises:
         Unavailable: the file is gone; the transaction must not commit.
     """
-    mine = update(slices).where(slices.c.job_id == slice_.job.job_id, slices.c.slice == slice_.number)
+    selected = update(slices).where(slices.c.job_id == slice_.job.job_id, slices.c.slice == slice_.number)
     counted = {"done": part.customers, "failed": failed, "row_counts": _row_counts(slice_.job.kind, part.rows)}
     values = {"completed_at": now, "tallies": _pack(part.tallies), **counted}
-    is_first = w.execute(mine.where(slices.c.completed_at.is_(None)).values(values)).rowcount
+    is_first = w.execute(selected.where(slices.c.completed_at.is_(None)).values(values)).rowcount
     if is_first and file is not None:
-        w.execute(mine.values(segment_id=register(w, lake, (file, part.rows.height), now)))
+        w.execute(selected.values(segment_id=register(w, lake, (file, part.rows.height), now)))
 
 
 def read_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
@@ -285,7 +285,7 @@ def read_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
 
 def end(w: Writing, job: PortfolioJob, result: Any, now: datetime) -> None:
     """End a job whose slices are all recorded, with its result as data for JSON."""
-    failed = with_id(w, job.job_id).customers_failed
+    failed = get_of_any_client(w, job.job_id).customers_failed
     status = JobStatus.COMPLETED_WITH_ERRORS if failed else JobStatus.COMPLETED
     _end(w, job, status, now, result=_encode(result).decode())
 
@@ -306,7 +306,7 @@ def _end(
     live = get_job(w, job.client_id, job.job_id)
     if live.status in TERMINAL:
         return
-    w.execute(update(portfolio_jobs).where(_is(job.job_id)).values(result=result))
+    w.execute(update(portfolio_jobs).where(_has_id(job.job_id)).values(result=result))
     w.execute(update(slices).where(slices.c.job_id == job.job_id).values(tallies=None))
     finish(w, [Ending(live, status, None, error=error)], now)
 
@@ -319,7 +319,7 @@ def _pack(tallies: Tallies) -> bytes:
 
 
 def _unpack(content: bytes) -> Tallies:
-    return {name: pl.read_ipc(BytesIO(frame)) for name, frame in _frames(content).items()}
+    return {name: pl.read_ipc(BytesIO(frame)) for name, frame in _decode_frames(content).items()}
 
 
 # The rows of a finished job
@@ -333,10 +333,10 @@ def _row_counts(kind: Kind, rows: pl.DataFrame) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Listing:
-    """The listed rows of a job. Each of `files` has a path, a SHA-256 and its number of listed rows."""
+    """The rows of a job that are listed: `is_listed` matches them in `files` (path, SHA-256, number of listed rows)."""
 
     files: Sequence[tuple[str, bytes, int]]
-    wanted: pl.Expr
+    is_listed: pl.Expr
     total: int
 
 
@@ -376,12 +376,12 @@ def read_rows(lake: Lake, listing: Listing, page: Page | None) -> Iterator[pl.Da
             continue
         if left <= 0:
             return
-        rows = pl.scan_parquet(lake.verified_path(path, sha256)).filter(listing.wanted).slice(first, left).collect()
+        rows = pl.scan_parquet(lake.verified_path(path, sha256)).filter(listing.is_listed).slice(first, left).collect()
         yield from rows.iter_slices(ROWS_AT_ONCE)
         first, left = 0, left - rows.height
 
 
-def _is(job_id: UUID) -> ColumnElement[bool]:
+def _has_id(job_id: UUID) -> ColumnElement[bool]:
     return portfolio_jobs.c.job_id == job_id
 
 
@@ -399,9 +399,9 @@ def _select() -> AnySelect:
 
 def _sum_over_slices(column: ColumnElement[int]) -> ColumnElement[int]:
     """Sum a column over a job's slices; null if there are none."""
-    mine = slices.c.job_id == portfolio_jobs.c.job_id
+    selected = slices.c.job_id == portfolio_jobs.c.job_id
     # PostgreSQL's sum of whole numbers is a decimal, hence the cast.
-    return select(cast(func.sum(column), BigInteger)).where(mine).correlate(portfolio_jobs).scalar_subquery()
+    return select(cast(func.sum(column), BigInteger)).where(selected).correlate(portfolio_jobs).scalar_subquery()
 
 
 def _portfolio_job(row: AnyRow) -> PortfolioJob:

@@ -125,8 +125,8 @@ def read_reports(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
 def combine_metrics(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
     """Return readings (`customer_number, metric, value, cause`) with METRIC_COLUMNS, sorted."""
     query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
-    mine = query.where(customers.c.number.in_(list(versions)))
-    reported = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
+    selected = query.where(customers.c.number.in_(list(versions)))
+    reported = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(selected)]
     about = pl.DataFrame(reported, schema=make_schema(_CUSTOMER), orient="row")
     joined = readings.join(about, on="customer_number", validate="m:1").with_columns(as_of=pl.lit(as_of))
     shown = joined.select(pl.col(name).cast(kind) for name, (kind, _) in METRIC_COLUMNS.items())

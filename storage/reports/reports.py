@@ -102,7 +102,7 @@ def _store(w: Writing, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
     numbers = [row["customer_number"] for row in rows]
     customers.lock_all(w, numbers)
     _upsert(w, rows)
-    summaries.refresh(w, numbers, summaries.OF_REPORTS[kind])
+    summaries.refresh(w, numbers, summaries.REPORT_COLUMNS[kind])
 
 
 def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from sqlalchemy import and_, func, insert, select
+from sqlalchemy import func, insert, select
 
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
@@ -52,8 +52,8 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
 
 
 def _is_reported(r: Reading, customer: Customer, kind: str, key: str) -> bool:
-    mine = (reports.c.customer_number == customer.number, reports.c.kind == "risk")
-    data = r.execute(select(reports.c.data).where(*mine)).scalar()
+    selected = (reports.c.customer_number == customer.number, reports.c.kind == "risk")
+    data = r.execute(select(reports.c.data).where(*selected)).scalar()
     if data is None:
         return False
     report = msgspec.json.decode(data)
@@ -70,10 +70,11 @@ def find_in_force(
     r: Reading, customer_numbers: Iterable[int], until: datetime | None = None
 ) -> list[tuple[int, Resolution]]:
     """Return the customers' resolutions in force, now or at a time, each with the customer's number."""
-    of_them = resolutions.c.customer_number.in_(list(customer_numbers))
-    mine = of_them if until is None else and_(of_them, resolutions.c.made_at <= until)
+    selected = resolutions.c.customer_number.in_(list(customer_numbers))
+    if until is not None:
+        selected &= resolutions.c.made_at <= until
     key = (resolutions.c.customer_number, resolutions.c.key)
-    last = select(func.max(resolutions.c.number)).where(mine).group_by(*key)
+    last = select(func.max(resolutions.c.number)).where(selected).group_by(*key)
     query = select(resolutions).where(resolutions.c.number.in_(last), resolutions.c.reason.is_not(None))
     rows = r.execute(query.order_by(resolutions.c.customer_number, resolutions.c.number))
     return [(row.customer_number, _as_resolution(row)) for row in rows]
@@ -86,8 +87,8 @@ def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Pa
 
 
 def _newest_first(customer: Customer) -> AnySelect:
-    mine = resolutions.c.customer_number == customer.number
-    return select(resolutions).where(mine).order_by(resolutions.c.number.desc())
+    selected = resolutions.c.customer_number == customer.number
+    return select(resolutions).where(selected).order_by(resolutions.c.number.desc())
 
 
 def _as_resolution(row: AnyRow) -> Resolution:

@@ -68,8 +68,8 @@ class Load:
 
 def read_summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
     """Return the summary of a subscription as of now."""
-    mine = deliveries.c.subscription_id == subscription.subscription_id
-    counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(outbox.is_open(), mine)
+    selected = deliveries.c.subscription_id == subscription.subscription_id
+    counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(outbox.is_open(), selected)
     by_status = {status: (count, since) for status, count, since in r.execute(counts.group_by(deliveries.c.status))}
     none = (0, None)
     due, sending = (by_status.get(status, none) for status in (DeliveryStatus.DUE, DeliveryStatus.SENDING))
@@ -83,8 +83,8 @@ def read_summary(r: Reading, subscription: Subscription, now: datetime) -> Summa
 
 
 def _read_period(r: Reading, subscription_id: UUID, name: str, since: datetime) -> Period:
-    mine = and_(attempts.c.subscription_id == subscription_id, attempts.c.started_at >= since, COUNTED)
-    kinds = select(attempts.c.error, attempts.c.status_code, func.count()).where(mine)
+    selected = and_(attempts.c.subscription_id == subscription_id, attempts.c.started_at >= since, COUNTED)
+    kinds = select(attempts.c.error, attempts.c.status_code, func.count()).where(selected)
     total, by_error, by_status_code = 0, Counter[str](), Counter[int]()
     for error, status_code, count in r.execute(kinds.group_by(attempts.c.error, attempts.c.status_code)):
         total += count
@@ -100,8 +100,8 @@ def _read_period(r: Reading, subscription_id: UUID, name: str, since: datetime) 
         failed=failed,
         by_error=dict(by_error.most_common()),
         by_status_code=dict(by_status_code.most_common()),
-        duration_p50_ms=_percentile(r, mine, total, 50),
-        duration_p95_ms=_percentile(r, mine, total, 95),
+        duration_p50_ms=_percentile(r, selected, total, 50),
+        duration_p95_ms=_percentile(r, selected, total, 95),
     )
 
 
@@ -109,12 +109,12 @@ def _is_success(error: str | None, status_code: int | None) -> bool:
     return error is None and status_code is not None and 200 <= status_code <= 299
 
 
-def _percentile(r: Reading, mine: ColumnElement[bool], total: int, percent: int) -> int | None:
+def _percentile(r: Reading, selected: ColumnElement[bool], total: int, percent: int) -> int | None:
     """Return the nearest-rank percentile: the smallest duration that at least `percent` of attempts don't exceed."""
     if not total:
         return None
     rank = -(-total * percent // 100)
-    query = select(attempts.c.duration_ms).where(mine).order_by(attempts.c.duration_ms)
+    query = select(attempts.c.duration_ms).where(selected).order_by(attempts.c.duration_ms)
     duration: int = r.execute(query.offset(rank - 1).limit(1)).scalar_one()
     return duration
 

@@ -276,8 +276,8 @@ def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetim
     if not taken:
         return []
     lease = {"lease_holder": holder, "lease_expires_at": now + timedelta(seconds=lease_s)}
-    mine = deliveries.c.number.in_(taken)
-    w.execute(update(deliveries).where(mine).values(status=DeliveryStatus.SENDING, **lease))
+    selected = deliveries.c.number.in_(taken)
+    w.execute(update(deliveries).where(selected).values(status=DeliveryStatus.SENDING, **lease))
     query = (
         select(
             deliveries.c.delivery_id,
@@ -290,7 +290,7 @@ def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetim
         )
         .join_from(deliveries, events)
         .join(subscriptions, subscriptions.c.subscription_id == deliveries.c.subscription_id, isouter=True)
-        .where(mine)
+        .where(selected)
         .order_by(deliveries.c.number)
     )
     return [Claimed(*row) for row in w.execute(query)]
@@ -417,8 +417,8 @@ def _nth_due(column: Column[T], subscription_id: ColumnElement[UUID], n: int) ->
 
 
 def _in_progress(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
-    mine = deliveries.c.subscription_id == subscription_id
-    return select(func.count()).where(_has_status(DeliveryStatus.SENDING), mine).scalar_subquery()
+    selected = deliveries.c.subscription_id == subscription_id
+    return select(func.count()).where(_has_status(DeliveryStatus.SENDING), selected).scalar_subquery()
 
 
 def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
@@ -535,7 +535,7 @@ def _update_receivers(w: Writing, ends: Sequence[_HeldEnd], receivers: Mapping[U
     by_receiver: defaultdict[UUID, list[_HeldEnd]] = defaultdict(list)
     for end in ends:
         by_receiver[end.row.subscription_id].append(end)
-    tallies = [_tally(receivers[subscription_id], mine) for subscription_id, mine in sorted(by_receiver.items())]
+    tallies = [_tally(receivers[subscription_id], rows) for subscription_id, rows in sorted(by_receiver.items())]
     if tallies:
         columns = ("failure_streak", "last_delivered_at", "last_failed_at", "paused_at", "paused_by")
         this = update(subscriptions).where(subscriptions.c.subscription_id == bindparam("this"))
@@ -577,11 +577,11 @@ def cancel_due(w: Writing, subscription_id: UUID) -> None:
     that claims one cancels it.
     """
     waiting = or_(_has_status(DeliveryStatus.DUE), _has_status(DeliveryStatus.RETRYING))
-    mine = and_(waiting, deliveries.c.subscription_id == subscription_id)
+    selected = and_(waiting, deliveries.c.subscription_id == subscription_id)
     # descending by status, because "retrying" sorts after "due"
-    first = select(deliveries.c.number).where(mine).order_by(deliveries.c.status.desc()).limit(CANCELLED_AT_ONCE)
+    first = select(deliveries.c.number).where(selected).order_by(deliveries.c.status.desc()).limit(CANCELLED_AT_ONCE)
     cancelled = {"status": DeliveryStatus.CANCELLED, "retry_at": None}
-    w.execute(update(deliveries).where(mine, deliveries.c.number.in_(first)).values(cancelled))
+    w.execute(update(deliveries).where(selected, deliveries.c.number.in_(first)).values(cancelled))
 
 
 def has_retry_due(r: Reading, now: datetime) -> bool:

@@ -129,7 +129,7 @@ NOBODY = Unassigned()
 def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
     """Open the items of new matches."""
     w.execute(insert(items), [{**vars(each), "state": ItemState.OPEN} for each in new])
-    summaries.refresh(w, {each.customer_number for each in new}, summaries.OF_ALERTS)
+    summaries.refresh(w, {each.customer_number for each in new}, summaries.ALERT_COLUMNS)
 
 
 def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
@@ -176,15 +176,15 @@ def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, no
     Raises:
         Conflict: it is a decision that doesn't wait for a person, or no longer does.
     """
-    mine = (items.c.item_id == item_id, items.c.client_id == client_id)
-    row = w.execute(select(items).where(*mine).with_for_update()).first()
+    selected = (items.c.item_id == item_id, items.c.client_id == client_id)
+    row = w.execute(select(items).where(*selected).with_for_update()).first()
     if row is None or (row.kind == ItemKind.DECISION and row.state == ItemState.CLOSED):
         raise Conflict("Evaluation.NotWaiting", "The decision doesn't wait for a person.")
     recorded = {"item_id": item_id, "customer_number": row.customer_number, "at": now, "who": who}
     w.execute(insert(work_actions).values(**vars(action), **recorded))
     w.execute(update(items).where(items.c.number == row.number).values(_changed_columns(action)))
     if row.kind == ItemKind.ALERT:
-        summaries.refresh(w, [row.customer_number], summaries.OF_ALERTS)
+        summaries.refresh(w, [row.customer_number], summaries.ALERT_COLUMNS)
 
 
 def _changed_columns(action: Action) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def end_snoozes(w: Writing, now: datetime) -> int:
     for start in range(0, len(rows), summaries.SLICE):
         numbers = [row.number for row in rows[start : start + summaries.SLICE]]
         w.execute(update(items).where(items.c.number.in_(numbers)).values(snoozed_until=None))
-    summaries.refresh(w, {row.customer_number for row in rows}, summaries.OF_ALERTS)
+    summaries.refresh(w, {row.customer_number for row in rows}, summaries.ALERT_COLUMNS)
     return len(rows)
 
 
@@ -229,9 +229,9 @@ def find_decision(r: Reading, client_id: UUID, evaluation_id: UUID, now: datetim
 
 def find_history(r: Reading, item: Item) -> list[PastAction]:
     """Return what people did with an item, newest first."""
-    mine = work_actions.c.item_id == item.item_id
+    selected = work_actions.c.item_id == item.item_id
     own = [work_actions.c[name] for name in PastAction.__dataclass_fields__]
-    rows = r.execute(select(*own).where(mine).order_by(work_actions.c.number.desc()))
+    rows = r.execute(select(*own).where(selected).order_by(work_actions.c.number.desc()))
     return [PastAction(**read_values(row, action=ItemAction(row.action))) for row in rows]
 
 

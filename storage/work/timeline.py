@@ -108,10 +108,10 @@ class _Source:
 
 def _read(r: Reading, source: _Source, customer: Customer, after: Place | None, count: int) -> list[Entry]:
     query = source.query.add_columns(source.at.label("at"), source.tie.label("tie"))
-    mine = query.where(source.customer == customer.number)
+    selected = query.where(source.customer == customer.number)
     if after is not None:
-        mine = mine.where(_is_after(source, after))
-    rows = r.execute(mine.order_by(source.at.desc(), source.tie.desc()).limit(count))
+        selected = selected.where(_is_after(source, after))
+    rows = r.execute(selected.order_by(source.at.desc(), source.tie.desc()).limit(count))
     return [_entry(source.kind, row) for row in rows]
 
 

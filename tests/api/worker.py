@@ -118,7 +118,7 @@ def _read_landed(store: Store, job: Job) -> Sequence[Row]:
 def evaluate(store: Store, *customer_ids: str) -> None:
     """Evaluate these customers by their clients' rulesets, as is done every night."""
     with store.db.reading() as r:
-        numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
+        numbers = [customers.get_of_any_client(r, UUID(each)).number for each in customer_ids]
     with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
         evaluate_slice(store, work, lambda: datetime.now(UTC))
 

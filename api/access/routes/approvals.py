@@ -80,7 +80,7 @@ def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
     with caller.writing() as w:
         found = _require_action(caller, caller.approval(w, approval_id))
         approved = approvals.approve(w, found, caller.actor.who, caller.now)
-        performing = replace(caller, performs=approved)
+        performing = replace(caller, performed=approved)
         performing.audit(w, "Approval.Approved")
         ACTIONS[approved.kind].perform(performing, w, approved)
         return respond(ApprovalView.of(approved))
@@ -99,7 +99,7 @@ def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline
     with caller.writing() as w:
         found = _require_action(caller, caller.approval(w, approval_id))
         declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
-        replace(caller, performs=declined).audit(w, "Approval.Declined")
+        replace(caller, performed=declined).audit(w, "Approval.Declined")
         return respond(ApprovalView.of(declined))
 
 

@@ -20,7 +20,7 @@ from api.customers.schemas.summaries import (
     SummariesQuery,
     describe_summary,
 )
-from api.http.dependencies import READING, Allow, Caller, CustomerId
+from api.http.dependencies import READER_SCOPES, Allow, Caller, CustomerId
 from api.http.documented import envelope
 from api.http.idempotency import IDEMPOTENT
 from api.http.responses import respond, respond_list, totals
@@ -33,7 +33,7 @@ from storage.customers.summary_listing import Place, Summary
 from storage.jobs import jobs
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
-Reader = Annotated[Caller, Depends(Allow(*READING))]
+Reader = Annotated[Caller, Depends(Allow(*READER_SCOPES))]
 SummaryReader = Annotated[Caller, Depends(Allow("customer:reports"))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
 MAX_NAMED = customers.MAX_OTHERS - 1  # one more is read, only to learn whether there are more

@@ -177,11 +177,11 @@ def explain_evaluation(
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
         customer = caller.customer(r, str(found.customer_id))
-        version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
+        version = policies.version(r, policies.get_of_any_client(r, found.policy_id), found.version)
         basis = replay.decision_basis(r, caller, customer, found.data_version, found.as_of, found.at)
     plan = deciding.cache(caller).plan_version(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
-    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         trace = replay.trace_metric(figure, facts, plan.metrics)
         return replay.respond_lineage(

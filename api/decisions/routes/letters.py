@@ -47,7 +47,7 @@ def _letter(caller: Caller, evaluation_id: str) -> str:
         if (found.overridden_outcome or found.outcome) == INDETERMINATE:
             raise Conflict("Evaluation.Indeterminate", "An indeterminate outcome is not a decision to write about.")
         recorded = Recorded.of(evaluations.read_record(r, found))
-        version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
+        version = policies.version(r, policies.get_of_any_client(r, found.policy_id), found.version)
         decided_at = max([found.at, *(each.at for each in evaluations.overrides_of(r, found))])
         customer = caller.customer(r, str(found.customer_id))
         lender = keys.get_client(r, caller.client_id).name

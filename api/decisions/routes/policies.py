@@ -210,7 +210,7 @@ def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
 
 def _warnings(caller: Caller, checked: CheckedPolicy, policy: Policy) -> list[Finding]:
     """Return the warnings about a sound document, also those about steps that no customer reaches."""
-    with caller.request.app.state.memory.reserve(caller.asker, PART_ROWS * BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, PART_ROWS * BYTES_PER_ROW):
         return [*checked.warnings, *find_unreached_steps(caller.store, caller.client_id, policy, caller.now)]
 
 

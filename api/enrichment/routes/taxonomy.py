@@ -6,14 +6,14 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.enrichment.schemas.taxonomy import TaxonomyView
-from api.http.dependencies import READING, Allow, Caller
+from api.http.dependencies import READER_SCOPES, Allow, Caller
 from api.http.documented import envelope
 from api.http.responses import respond
 from api.http.route import Route
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 router = APIRouter(route_class=Route, prefix="/v1/taxonomy", tags=["Transactions"])
-Reader = Annotated[Caller, Depends(Allow(*READING))]
+Reader = Annotated[Caller, Depends(Allow(*READER_SCOPES))]
 
 
 @router.get("", response_model=envelope(TaxonomyView))

@@ -135,5 +135,5 @@ def _listing(
 
 def hold_memory(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
     """Yield the slices. From the first to the last of them, `amount` bytes of memory count as taken."""
-    with caller.request.app.state.memory.reserve(caller.asker, amount):
+    with caller.request.app.state.memory.reserve(caller.requester, amount):
         yield from slices

@@ -104,7 +104,7 @@ def backtest(
             return
         wait_until_completed(store, job)
         with store.db.reading() as r:
-            done = portfolio_jobs.with_id(r, job.job_id)
+            done = portfolio_jobs.get_of_any_client(r, job.job_id)
             result, listing = portfolio_jobs.read_result(r, done), portfolio_jobs.read_listing(r, done)
         first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:

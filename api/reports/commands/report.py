@@ -30,7 +30,7 @@ def report(
     Example: tidemark report 2f0c… --html harbour.html --pdf harbour.pdf
     """
     with opened_store() as store, store.db.reading() as r:
-        customer = customers.with_id(r, customer_id)
+        customer = customers.get_of_any_client(r, customer_id)
         bundle = reports.read_bundle(r, customer)
     if html is not None or pdf is not None:
         save(page(bundle, about(customer, store.settings.zone)), html, pdf)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from api.core import derived
 from api.core.derived import Derived
 from api.core.schemas.common import Paging
-from api.http.dependencies import READING_ROWS, Allow, Caller, CustomerId
+from api.http.dependencies import ROW_READER_SCOPES, Allow, Caller, CustomerId
 from api.http.documented import DAMAGED_FILE, envelope, refuses
 from api.http.responses import stream_list, totals
 from api.http.route import Route
@@ -17,7 +17,7 @@ from storage.core.paging import Paged
 from storage.enrichment import transactions
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Transactions"])
-Reader = Annotated[Caller, Depends(Allow(*READING_ROWS))]
+Reader = Annotated[Caller, Depends(Allow(*ROW_READER_SCOPES))]
 
 
 @router.get("/series", response_model=envelope(SeriesListView), responses=refuses(*DAMAGED_FILE))
@@ -43,7 +43,7 @@ def _respond_with_list(derivation: Derived, caller: Caller, customer_id: str, qu
         customer = caller.customer(r, customer_id)
         page = query.requested_page()
         rows = transactions.posted_rows(r, caller.store.lake, customer, derivation.columns)
-    with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * derived.BYTES_PER_ROW):
+    with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * derived.BYTES_PER_ROW):
         items = derivation.compute(rows.collect(), caller.today)
     counts = totals(Paged(range(items.height), items.height, page))
     return stream_list(derivation.name, counts, derivation.as_json(items, page))

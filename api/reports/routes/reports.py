@@ -120,7 +120,7 @@ def _add_explanation(kind: str) -> None:
             customer = caller.customer(r, customer_id)
             figure = query.figure or replay.DEFAULT_FIGURES[kind]
             basis = replay.find_basis(r, caller, customer, query, kind)
-        with caller.request.app.state.memory.reserve(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
+        with caller.request.app.state.memory.reserve(caller.requester, customer.enriched_rows * BYTES_PER_ROW):
             facts = basis.facts(caller)
             trace = replay.trace_figure(kind, facts, figure, basis, replay.find_cache(caller))
             return replay.respond_lineage(caller, kind, figure, trace, facts, basis, customer, query.requested_page())

@@ -93,7 +93,7 @@ def _resend_all(
     which = {name: each for name, each in named.items() if each is not None}
     while more:
         with store.db.writing() as w:
-            number = None if customer is None else customers.with_id(w, customer).number
+            number = None if customer is None else customers.get_of_any_client(w, customer).number
             receiver = None if subscription is None else subscriptions.get(w, None, subscription)
             resent, more = delivery_log.resend_all(
                 w, since, began, subscription_id=subscription, customer_number=number, event_type=event_type

@@ -1,4 +1,4 @@
-"""Compare two sides: one row per customer, and tallies."""
+"""Compare the two sides of a backtest: one row per customer, and tallies."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -40,7 +40,7 @@ def compare(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> t
     """Compare the customers that both sides decide. Return COMPARISON, sorted by customer, and the tallies (TALLIES).
 
     Args:
-        before, after: each may lack a decision for some customers. Its tallies count all that it decides.
+        before, after: each may lack a decision for some customers. Each side's tallies count all that it decides.
         outcomes: KNOWN_OUTCOMES; for other customers it is unknown whether they defaulted.
     """
     limits = _pair_limits(before, after)
@@ -93,26 +93,21 @@ def _pair_limits(before: Side, after: Side) -> pl.DataFrame:
 
 def _add_limits(rows: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
     pair = pl.struct("product", pl.col("before_amount").alias(BEFORE), pl.col("after_amount").alias(AFTER))
-    differs = pl.col("before_amount").ne_missing(pl.col("after_amount"))
-    by_customer = (
-        limits.sort(BY_CUSTOMER, "product")
-        .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(limits=pair, differ=differs.any())
-    )
+    by_customer = limits.sort(BY_CUSTOMER, "product").group_by(BY_CUSTOMER, maintain_order=True).agg(limits=pair)
     change = (
         pl.when(pl.col("before") != pl.col("after"))
         .then(pl.lit(OUTCOME_CHANGED, CHANGE))
-        .when(pl.col("differ"))
+        .when(_has_other_limit())
         .then(pl.lit(LIMITS_CHANGED, CHANGE))
     )
     joined = rows.join(by_customer, on=BY_CUSTOMER, how="left", validate="1:1")
-    return joined.with_columns(pl.col("limits").fill_null([]), change=change)
+    return joined.with_columns(pl.col("limits").fill_null([])).with_columns(change=change)
 
 
 def _count_transitions(comparison: pl.DataFrame) -> pl.DataFrame:
     return comparison.group_by("before", "after").agg(
         customers=pl.len(),
-        limits_changed=(pl.col("limits").list.eval(_differs()).list.any()).sum(),
+        limits_changed=_has_other_limit().sum(),
         judged=pl.col("defaulted").count(),
         defaulted=pl.col("defaulted").sum(),
     )
@@ -129,8 +124,10 @@ def _count_changes(comparison: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _differs() -> pl.Expr:
-    return pl.element().struct.field(BEFORE).ne_missing(pl.element().struct.field(AFTER))
+def _has_other_limit() -> pl.Expr:
+    """Return whether a limit of the customer's `limits` differs between the sides."""
+    differs = pl.element().struct.field(BEFORE).ne_missing(pl.element().struct.field(AFTER))
+    return pl.col("limits").list.eval(differs).list.any()
 
 
 def _sum_limits(limits: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +152,7 @@ def _count_by_band(limits: pl.DataFrame, side: str) -> pl.DataFrame:
     return by_band.with_columns(side=pl.lit(side, SIDE))
 
 
-def _tallies_of_sides(sides: Mapping[str, Side], name: str) -> Iterator[pl.DataFrame]:
-    for called, side in sides.items():
-        if name in side.tallies:
-            yield side.tallies[name].with_columns(side=pl.lit(called, SIDE))
+def _tallies_of_sides(sides: Mapping[str, Side], tally: str) -> Iterator[pl.DataFrame]:
+    for name, side in sides.items():
+        if tally in side.tallies:
+            yield side.tallies[tally].with_columns(side=pl.lit(name, SIDE))

@@ -65,10 +65,10 @@ def _count_outcome(transitions: Rows, outcome: str) -> Data:
 
 
 def _count_customers(rows: Iterable[Data]) -> Data:
-    mine = list(rows)
-    judged, defaulted = _sum(mine, "judged"), _sum(mine, "defaulted")
+    listed = list(rows)
+    judged, defaulted = _sum(listed, "judged"), _sum(listed, "defaulted")
     return {
-        "customers": _sum(mine, "customers"),
+        "customers": _sum(listed, "customers"),
         "judged": judged,
         "defaulted": defaulted,
         "badRate": share(defaulted, judged),
@@ -76,7 +76,7 @@ def _count_customers(rows: Iterable[Data]) -> Data:
 
 
 def _describe_transition(row: Data, limits: Rows) -> Data:
-    mine = [each for each in limits if (each["before"], each["after"]) == (row["before"], row["after"])]
+    own_limits = [each for each in limits if (each["before"], each["after"]) == (row["before"], row["after"])]
     return {
         "before": row["before"],
         "after": row["after"],
@@ -87,7 +87,7 @@ def _describe_transition(row: Data, limits: Rows) -> Data:
                 "product": each["product"],
                 **{side: {"known": each[f"{side}_known"], "amount": each[f"{side}_amount"]} for side in _SIDES},
             }
-            for each in mine
+            for each in own_limits
         ],
     }
 
@@ -124,7 +124,7 @@ def _total_limits(bands: Rows) -> Data | None:
 
 def _by_side(rows: Rows, evaluated: Collection[str], names: Sequence[str]) -> Data:
     sides = {side: [{name: row[name] for name in names} for row in rows if row["side"] == side] for side in _SIDES}
-    return {side: mine if side in evaluated else None for side, mine in sides.items()}
+    return {side: figures if side in evaluated else None for side, figures in sides.items()}
 
 
 def _sort_causes(causes: Rows) -> Rows:

@@ -249,8 +249,8 @@ def _find_decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.Dat
         `row`, the `key` of the counterparty that enrichment found, and `category_position` and `name_position` of the
         deciding corrections (at least one of the two).
     """
-    mine = numbered.join(corrections, on="customer_number", how="semi").pipe(_add_key)
-    concerned = mine.select("row", "customer_number", "transaction_id", "direction", "description", "key")
+    affected = numbered.join(corrections, on="customer_number", how="semi").pipe(_add_key)
+    concerned = affected.select("row", "customer_number", "transaction_id", "direction", "description", "key")
     single = _last_positions(corrections, ("customer_number", "transaction_id")).rename(_prefix_positions("single"))
     worded = _decide_by_words(concerned, corrections).rename(_prefix_positions("worded"))
     # Once a transaction has been given a name itself, later corrections by words no longer name it.

@@ -57,17 +57,17 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     """
     if retractions.retracted.is_empty():
         return Replayed(identify(held, accepted), held.clear())
-    affected = retractions.retracted.group_by("customer_number").agg(
+    customers = retractions.retracted.group_by("customer_number").agg(
         first_seq=pl.col("submission_seq").min(), retraction_seq=pl.col("retraction_seq").max()
     )
-    others = held.join(affected, on="customer_number", how="anti")
-    mine = held.join(affected, on="customer_number", validate="m:1")
-    sent = retractions.sent.join(affected, on="customer_number", validate="m:1")
-    later = _list_facts_since(mine, sent, retractions.retracted)
-    identified = identify(pl.concat([others, _state_before(mine)]), pl.concat([accepted, later]))
-    replayed = _restore_ids(identified, mine)
-    rows, former = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
-    untouched = replayed.rows.join(affected, on="customer_number", how="anti")
+    others = held.join(customers, on="customer_number", how="anti")
+    affected = held.join(customers, on="customer_number", validate="m:1")
+    sent = retractions.sent.join(customers, on="customer_number", validate="m:1")
+    later = _list_facts_since(affected, sent, retractions.retracted)
+    identified = identify(pl.concat([others, _state_before(affected)]), pl.concat([accepted, later]))
+    replayed = _restore_ids(identified, affected)
+    rows, former = _mark_changes(replayed.rows.join(customers, on="customer_number", validate="m:1"), affected)
+    untouched = replayed.rows.join(customers, on="customer_number", how="anti")
     repeated = replayed.duplicates.join(accepted, on="job_id", how="semi")
     return Replayed(Identified(sort_rows(pl.concat([untouched, rows])), repeated), former)
 
@@ -76,31 +76,31 @@ def _is_since_first() -> pl.Expr:
     return pl.col("received_seq") >= pl.col("first_seq")
 
 
-def _state_before(mine: pl.DataFrame) -> pl.DataFrame:
+def _state_before(affected: pl.DataFrame) -> pl.DataFrame:
     """Return what was held just before the first retracted submission."""
     not_yet = pl.when(pl.col("superseded_seq") < pl.col("first_seq")).then("superseded_seq")
-    return mine.filter(~_is_since_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
+    return affected.filter(~_is_since_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
 
 
-def _list_facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
+def _list_facts_since(affected: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
     """Return every row accepted since the first retracted submission that is not retracted itself.
 
     Held rows are preferred to sent ones; their facts never change.
     """
-    held, all_sent = mine.filter(_is_since_first()), sent.filter(_is_since_first())
+    held, all_sent = affected.filter(_is_since_first()), sent.filter(_is_since_first())
     facts = [held, all_sent.join(held, on=ORDER, how="anti")]
     return pl.concat(each.join(retracted, on="job_id", how="anti").select(ACCEPTED.names()) for each in facts)
 
 
-def _restore_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
+def _restore_ids(identified: Identified, affected: pl.DataFrame) -> Identified:
     """Restore the ids of rows that stay, and give new rows the ids of removed rows that they match.
 
     This concerns only rows without a client's id: other ids are derived from the client's id.
     """
     without_id = pl.col("client_transaction_id").is_null()
     rows = identified.rows.with_columns(text=text_as_sent())
-    before = mine.filter(without_id).with_columns(text=text_as_sent())
-    own = rows.filter(without_id).join(mine, on="customer_number", how="semi")
+    before = affected.filter(without_id).with_columns(text=text_as_sent())
+    own = rows.filter(without_id).join(affected, on="customer_number", how="semi")
     old_id, unnamed = ("ordinal", "transaction_id"), own.drop("ordinal", "transaction_id")
 
     staying = unnamed.join(before.select(*ORDER, *old_id), on=ORDER, validate="1:1")
@@ -129,14 +129,14 @@ def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.Da
     return final.with_columns(transaction_id=pl.coalesce("final_id", "transaction_id")).drop("final_id")
 
 
-def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _mark_changes(rows: pl.DataFrame, affected: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Set `since_seq` of rows that the retraction changed, and return their former versions, which are stored as
     history.
 
     If a submission received after the retraction superseded a row, that submission counts as having changed it.
     """
     marks = ("revision", "superseded_seq", "since_seq")
-    before = mine.select(*ORDER, *(pl.col(name).alias(f"old_{name}") for name in marks))
+    before = affected.select(*ORDER, *(pl.col(name).alias(f"old_{name}") for name in marks))
     by_then = pl.when(pl.col("superseded_seq") < pl.col("retraction_seq")).then("superseded_seq")
     same = (pl.col("revision") == pl.col("old_revision")) & by_then.eq_missing(pl.col("old_superseded_seq"))
     since_now = pl.max_horizontal("received_seq", "retraction_seq")
@@ -145,7 +145,7 @@ def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame,
         .with_columns(same=same.fill_null(value=False))
         .with_columns(since_seq=pl.when("same").then("old_since_seq").otherwise(since_now))
     )
-    changed = mine.join(marked.filter("same"), on=ORDER, how="anti").with_columns(
+    changed = affected.join(marked.filter("same"), on=ORDER, how="anti").with_columns(
         superseded_seq=pl.coalesce("superseded_seq", "retraction_seq"), retracted_seq="retraction_seq"
     )
     return marked.select(KNOWN.names()), changed.select(TRANSACTIONS.names())

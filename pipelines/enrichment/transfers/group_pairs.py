@@ -75,14 +75,14 @@ def _may_move_within_group() -> pl.Expr:
 
 
 def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
-    mine = rows.lazy().pipe(select_group_candidates)
+    here = rows.lazy().pipe(select_group_candidates)
     days = pl.col("date") - pl.col("date_there")
     business_days = business_day_number(pl.col("date"), pl.lit(SETTLEMENT)) - business_day_number(
         pl.col("date_there"), pl.lit(SETTLEMENT)
     )
     there = group_rows.lazy().rename({"transaction_id": "id_there", "date": "date_there"})
     candidates = (
-        mine.with_columns(opposite=-pl.col("amount"))
+        here.with_columns(opposite=-pl.col("amount"))
         .join(there, left_on=("customer_number", "opposite"), right_on=("customer_number", "amount"))
         .filter(days.dt.total_days().abs() <= MAX_CALENDAR_DAYS, business_days.abs() <= MAX_BUSINESS_DAYS)
         .filter(pl.len().over("transaction_id") == 1, pl.len().over("customer_number", "id_there") == 1)

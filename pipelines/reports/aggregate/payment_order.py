@@ -66,10 +66,10 @@ def attribute_to_oldest(owed: pl.DataFrame, payments: pl.DataFrame) -> Attributi
     first_open: defaultdict[int, int] = defaultdict(int)
     parts, rest = list[tuple[object, ...]](), list[tuple[object, ...]]()
     for customer, payment, day, amount in payments.sort("payment").select(_PAYMENT).rows():
-        mine, first = debts[customer], first_open[customer]
-        begun, left = bisect_right(mine, day, key=lambda debt: debt.begins), amount
-        while first < begun and (mine[first].until < day or left > 0):
-            debt = mine[first]
+        own_debts, first = debts[customer], first_open[customer]
+        begun, left = bisect_right(own_debts, day, key=lambda debt: debt.begins), amount
+        while first < begun and (own_debts[first].until < day or left > 0):
+            debt = own_debts[first]
             if debt.until >= day and (part := min(left, debt.need)):
                 parts.append((customer, debt.period_end, payment, part))
                 left, debt.need = left - part, debt.need - part
@@ -78,7 +78,7 @@ def attribute_to_oldest(owed: pl.DataFrame, payments: pl.DataFrame) -> Attributi
             first += 1
         first_open[customer] = first
         if left:
-            latest = (mine[begun - 1].period_end, mine[begun - 1].until) if begun else (None, None)
+            latest = (own_debts[begun - 1].period_end, own_debts[begun - 1].until) if begun else (None, None)
             rest.append((customer, payment, day, *latest, left))
     return Attribution(pl.DataFrame(parts, _PARTS, orient="row"), pl.DataFrame(rest, _REST, orient="row"))
 

@@ -333,9 +333,9 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
 
 def take_section(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Return the section's rows, and those left for the sections after it."""
-    mine = [line.rail.startswith(section.takes or ("",)) for line in lines]
-    its_own = [line for line, own in zip(lines, mine, strict=True) if own]
-    return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]
+    is_own = [line.rail.startswith(section.takes or ("",)) for line in lines]
+    its_own = [line for line, own in zip(lines, is_own, strict=True) if own]
+    return its_own, [line for line, own in zip(lines, is_own, strict=True) if not own]
 
 
 def hide_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:

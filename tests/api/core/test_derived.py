@@ -26,7 +26,7 @@ from api.core.derived import (
     ConcurrencyLimit,
     Derived,
 )
-from api.core.limits import Asker
+from api.core.limits import Requester
 from api.core.schemas.common import View
 from api.core.schemas.examples import example
 from api.reports.schemas.derived import FacilityView, MentionedAccountView, SeriesView
@@ -55,7 +55,7 @@ VIEWS: Mapping[str, type[View]] = {
     "facilities": FacilityView,
     "mentionedAccounts": MentionedAccountView,
 }
-ONE, OTHER = Asker("one", "key"), Asker("other", "key")
+ONE, OTHER = Requester("one", "key"), Requester("other", "key")
 each_list = parametrize("what", EACH, ids=lambda what: what.name)
 
 

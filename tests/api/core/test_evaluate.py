@@ -757,7 +757,7 @@ def test_a_resolved_finding_no_longer_changes_what_a_decision_reads(store: Store
     assert stated - true == Decimal("11200.11")
     with store.db.writing() as w:
         key = findings(Facts(DRESSED, TODAY))["key"].item()
-        number = customers.with_id(w, UUID(customer_id)).number
+        number = customers.get_of_any_client(w, UUID(customer_id)).number
         named = {"customer_number": number, "kind": "finding", "key": key, "reason": "Deposits."}
         w.execute(insert(resolutions).values(**named, made_at=datetime.now(UTC), made_by="somebody"))
     assert figures()[1] == [stated, stated]

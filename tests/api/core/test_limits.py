@@ -147,7 +147,7 @@ def test_the_address_behind_a_trusted_proxy_is_counted(serve: Serve) -> None:
 
 
 @parametrize(
-    ("host", "asker"),
+    ("host", "requester"),
     [
         ("192.0.2.1", "192.0.2.1"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
@@ -156,8 +156,8 @@ def test_the_address_behind_a_trusted_proxy_is_counted(serve: Serve) -> None:
         ("unix:", "unix:"),
     ],
 )
-def test_an_asker_is_an_address_or_the_network_of_one_subscriber(host: str, asker: str) -> None:
-    assert address({"client": (host, 443)}) == asker
+def test_a_requester_is_an_address_or_the_network_of_one_subscriber(host: str, requester: str) -> None:
+    assert address({"client": (host, 443)}) == requester
 
 
 @pytest.fixture

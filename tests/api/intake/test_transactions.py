@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from api.core.derived import ConcurrencyLimit
-from api.core.limits import Asker
+from api.core.limits import Requester
 from api.core.schemas.examples import example
 from api.intake.cursors import cursor_text
 from api.intake.routes.transactions import hold_memory
@@ -251,20 +251,20 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
 
 def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
     limit = ConcurrencyLimit(10)
-    asker = Asker("client", "key")
+    requester = Requester("client", "key")
     caller: Any = SimpleNamespace(
-        asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(memory=limit)))
+        requester=requester, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(memory=limit)))
     )
     for read_to_the_end in (True, False):
         slices = hold_memory(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"
-        with pytest.raises(Unavailable), limit.reserve(asker, 6):
+        with pytest.raises(Unavailable), limit.reserve(requester, 6):
             pass
         if read_to_the_end:
             assert list(slices) == [b"two"]
         else:
             slices.close()
-        with limit.reserve(asker, 10):
+        with limit.reserve(requester, 10):
             pass
 
 

@@ -15,7 +15,7 @@ import yaml
 from sqlalchemy import delete
 
 from api.core.schemas.examples import example
-from api.http.dependencies import READING_ROWS
+from api.http.dependencies import ROW_READER_SCOPES
 from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
 from pipelines.monitoring import check_document, compute_transitions, library
 from pipelines.monitoring.transitions import FIRING, OUTCOMES, REPEATS
@@ -405,7 +405,7 @@ def test_an_unknown_figure_is_not_found(client: Client, match: dict[str, Any], f
     assert refusal(answer) == (404, "Report.FigureNotFound")
 
 
-@parametrize("more", [(), *((scope,) for scope in READING_ROWS)])
+@parametrize("more", [(), *((scope,) for scope in ROW_READER_SCOPES)])
 def test_the_rows_of_a_lineage_need_a_scope_that_reads_them(
     store: Store, client: Client, match: dict[str, Any], more: tuple[str, ...]
 ) -> None:

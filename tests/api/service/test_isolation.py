@@ -23,7 +23,7 @@ PUBLIC = {"/docs", "/docs/{subject}", "/openapi.json", "/health/live", "/health/
 
 
 @dataclass
-class Asker:
+class Requester:
     """A client with everything it may own."""
 
     client: Client
@@ -43,25 +43,25 @@ class Asker:
         return self.client.call(operation.method, path, params=ids["query"], json=ids["body"], headers=headers)
 
 
-def new_asker(store: Store, base_url: str) -> Asker:
+def new_requester(store: Store, base_url: str) -> Requester:
     """Create all resources now, because the tests later create more of the same kinds."""
     client = new_client(store, base_url)
-    return Asker(client, dict(Belongings(store, client)))
+    return Requester(client, dict(Belongings(store, client)))
 
 
 @pytest.fixture(scope="module")
-def owner(store: Store, base_url: str) -> Asker:
-    return new_asker(store, base_url)
+def owner(store: Store, base_url: str) -> Requester:
+    return new_requester(store, base_url)
 
 
 @pytest.fixture(scope="module")
-def stranger(store: Store, base_url: str) -> Asker:
+def stranger(store: Store, base_url: str) -> Requester:
     """Another client. All its requests here are refused, so its own resources stay unchanged."""
-    return new_asker(store, base_url)
+    return new_requester(store, base_url)
 
 
 def test_another_clients_id_is_as_unknown_as_a_random_one(
-    subtests: pytest.Subtests, owner: Asker, stranger: Asker
+    subtests: pytest.Subtests, owner: Requester, stranger: Requester
 ) -> None:
     for place in places():
         with subtests.test(str(place)):
@@ -72,15 +72,15 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
 
 
 @pytest.mark.service  # proves that the test before it can fail; slow, because every operation answers
-def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
+def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, base_url: str, owner: Requester) -> None:
     """Once a request has ended one of the client's resources, go on as another client with fresh ones."""
-    asker = owner
+    requester = owner
     for place in places():
         with subtests.test(str(place)):
-            known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))
+            known, unknown = requester.ask(place, requester.own[place.kind]), requester.ask(place, str(uuid4()))
             if known.status_code in (400, 404):
-                asker = new_asker(store, base_url)
-                known = asker.ask(place, asker.own[place.kind])
+                requester = new_requester(store, base_url)
+                known = requester.ask(place, requester.own[place.kind])
             assert known.status_code not in (400, 404) or known.json()["code"] in ABOUT_SOMETHING_ELSE
             finds_nothing = unknown.status_code == 200 and place.within != "path" and known.text != unknown.text
             assert unknown.status_code in (400, 404) or finds_nothing

@@ -37,7 +37,7 @@ from storage.jobs.jobs import Job
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
 from storage.portfolio import portfolio_jobs
-from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob, Part, PortfolioJob, Slice
+from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob, PartialResult, PortfolioJob, Slice
 from tests.assets.conftest import FillStore
 from tests.assets.lender import Lender
 
@@ -363,7 +363,7 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     assert (half.status, half.customers_total, half.customers_done) == (JobStatus.RUNNING, 4, 2)
     computed, compute = list[int](), backtesting.Backtest.compute
 
-    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
         computed.extend(numbers)
         return compute(self, rows, numbers)
 
@@ -381,7 +381,7 @@ def test_four_runs_at_once_share_the_slices_and_have_the_result_of_one(
     monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 1)
     computed, compute, all_compute = list[int](), backtesting.Backtest.compute, threading.Barrier(4)
 
-    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+    def note_and_compute(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
         computed.extend(numbers)
         all_compute.wait(20)  # passes only if four runs compute at the same time
         return compute(self, rows, numbers)

@@ -23,7 +23,7 @@ from storage.portfolio.portfolio_jobs import (
     SIMULATION,
     Kind,
     NewPortfolioJob,
-    Part,
+    PartialResult,
     Population,
     PortfolioJob,
     Slice,
@@ -43,14 +43,14 @@ def client_id(store: Store) -> UUID:
 def request_job(store: Store, client_id: UUID, kind: Kind = BACKTEST, **also: Any) -> PortfolioJob:
     new = replace(NewPortfolioJob(kind, client_id, SUBJECT, 2, "{}"), **also)
     with store.db.writing() as w:
-        return portfolio_jobs.with_id(w, portfolio_jobs.request(w, new, "somebody", NOW).job_id)
+        return portfolio_jobs.get_of_any_client(w, portfolio_jobs.request(w, new, "somebody", NOW).job_id)
 
 
 def begin_job(store: Store, client_id: UUID, *parts: list[int], kind: Kind = BACKTEST) -> PortfolioJob:
     job = request_job(store, client_id, kind)
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW), parts)
-        return portfolio_jobs.with_id(w, job.job_id)
+        return portfolio_jobs.get_of_any_client(w, job.job_id)
 
 
 def rows(numbers: list[int]) -> pl.DataFrame:
@@ -70,7 +70,7 @@ def record(store: Store, job: PortfolioJob, slice_: Slice, failed: int = 0) -> N
             {"side": ["before"], "n": [len(numbers)]}, schema_overrides={"side": pl.Enum(["before"])}
         )
     }
-    part = Part(rows(numbers), tally, len(numbers) - failed)
+    part = PartialResult(rows(numbers), tally, len(numbers) - failed)
     file = portfolio_jobs.put_rows(store.lake, job, part.rows)
     with store.db.writing() as w:
         portfolio_jobs.record(w, store.lake, slice_, part, failed, file, NOW)
@@ -84,7 +84,7 @@ def record_all(store: Store, job: PortfolioJob, failed: int = 0) -> None:
 def end(store: Store, job: PortfolioJob, result: Mapping[str, Any]) -> PortfolioJob:
     with store.db.writing() as w:
         portfolio_jobs.end(w, job, result, NOW)
-        return portfolio_jobs.with_id(w, job.job_id)
+        return portfolio_jobs.get_of_any_client(w, job.job_id)
 
 
 def list_numbers(store: Store, job: PortfolioJob, change: str | None = None, page: Page | None = None) -> list[int]:
@@ -161,7 +161,7 @@ def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
     job = begin_job(store, client_id, [3, 5], [8])
     with store.db.writing() as w:
         portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW + timedelta(hours=1)), [[3], [5], [9]])
-        again = portfolio_jobs.with_id(w, job.job_id)
+        again = portfolio_jobs.get_of_any_client(w, job.job_id)
     assert (again.customers_total, again.started_at, again.status) == (3, NOW, JobStatus.RUNNING)
     assert slice_of(store, job) == Slice(job, 0, 3, 5)
 
@@ -188,7 +188,7 @@ def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) ->
     for failed in (1, 0):
         record(store, job, slice_, failed)
     with store.db.reading() as r:
-        found = portfolio_jobs.with_id(r, job.job_id)
+        found = portfolio_jobs.get_of_any_client(r, job.job_id)
         assert r.execute(select(func.count()).select_from(segments)).scalar_one() == 1
     assert (found.customers_total, found.customers_done, found.customers_failed) == (6, 3, 1)
     assert slice_of(store, job) == Slice(job, 1, 5, 6)
@@ -217,7 +217,7 @@ def test_a_job_ends_once(store: Store, client_id: UUID) -> None:
     assert end(store, job, {"events": 4}) == done
     with store.db.writing() as w:
         portfolio_jobs.fail(w, job, {"code": "Backtest.Failed", "message": "It failed."}, NOW)
-        assert portfolio_jobs.with_id(w, job.job_id) == done
+        assert portfolio_jobs.get_of_any_client(w, job.job_id) == done
         assert portfolio_jobs.read_result(w, done) == {"events": 3}
 
 
@@ -248,7 +248,7 @@ def test_no_more_rows_are_listed_than_the_kind_allows(
     few = Kind(Flow.RULESET_SIMULATION, "simulation", None, 4)
     monkeypatch.setitem(portfolio_jobs.KINDS, Flow.RULESET_SIMULATION, few)
     with store.db.reading() as r:
-        job = portfolio_jobs.with_id(r, job.job_id)
+        job = portfolio_jobs.get_of_any_client(r, job.job_id)
         assert portfolio_jobs.read_listing(r, job).total == 4
     assert list_numbers(store, job) == [1, 2, 3, 11]
     assert [list_numbers(store, job, page=Page(nth, 3)) for nth in (1, 2, 3)] == [[1, 2, 3], [11], []]

@@ -190,6 +190,6 @@ def _figure_lines(group: Sequence[Region]) -> list[Line]:
 
 def _is_repeated(one: Heading, other: Heading) -> bool:
     return len(one.columns) == len(other.columns) and all(
-        mine.role == its.role and abs(mine.left - its.left) <= _SAME_COLUMNS
-        for mine, its in zip(one.columns, other.columns, strict=True)
+        first.role == second.role and abs(first.left - second.left) <= _SAME_COLUMNS
+        for first, second in zip(one.columns, other.columns, strict=True)
     )

@@ -49,7 +49,7 @@ COMMANDS = {
     "worker": Listed(SERVICE, "Start a worker: runs and webhook deliveries.", "service.processes", "worker"),
     "dagster": Listed(SERVICE, "Start Dagster and the dispatcher.", "service.processes", "dagster"),
     "analyse": Listed(FILES, "Show the three reports of bank exports.", "reports.analyse", "analyse"),
-    "categorise": Listed(FILES, "Categorise the rows of a file.", "enrichment.categories", "categorise"),
+    "categorise": Listed(FILES, "Categorise the rows of a file.", "enrichment.categorising", "categorise"),
     "statements": Listed(FILES, "Read bank statements in PDF files.", "intake.statements", "statements"),
     "synthetic": Listed(
         FILES, "Make synthetic businesses, their statements and the correct answers.", "service.synthetic", "synthetic"

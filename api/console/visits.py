@@ -237,9 +237,14 @@ def cookie_name(request: Request) -> str:
 
 
 def local_path(text: str) -> str:
-    """Return where to go after signing in: the path if it is on this site, else the start page."""
+    """Return the path if it is on this site, else the start page's."""
     is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isascii() and text.isprintable()
     return text if is_local else "/"
+
+
+def path_back(form: Mapping[str, Any], otherwise: str) -> str:
+    """Return the path of the page to go back to after a form: the form's `back`, if it names one."""
+    return local_path(str(form.get("back", otherwise)))
 
 
 def with_session(response: Response, request: Request, token: str) -> Response:

@@ -72,7 +72,7 @@ class BatchLedger:
 class _Execution:
     holder: UUID = field(default_factory=uuid4)  # of the run's lease
     ended: threading.Event = field(default_factory=threading.Event)
-    withdrawn: bool = False  # the lease is gone
+    revoked: bool = False  # the lease is gone
 
 
 class FleetLedger(BatchLedger):
@@ -104,13 +104,13 @@ class FleetLedger(BatchLedger):
         return execution.ended
 
     def renew(self, w: Writing, run: Run, now: datetime) -> bool:
-        """Renew the run's leases. Return False, once, if its own lease was withdrawn: somebody stops the run."""
+        """Renew the run's leases. Return False, once, if its own lease was revoked: somebody stops the run."""
         super().renew(w, run, now)
         execution = self._executions.get(run)
-        if execution is None or execution.withdrawn:
+        if execution is None or execution.revoked:
             return True
         held = leases.renew(w, leases.run_role(run.run_id), execution.holder, self._store.settings.run_lease_s, now)
-        execution.withdrawn = not held
+        execution.revoked = not held
         return held
 
     def release(self, run: Run) -> None:

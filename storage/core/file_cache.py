@@ -84,14 +84,14 @@ class FileCache:
             draft.replace(self.path_of(path))
         finally:
             draft.unlink(missing_ok=True)
-        self._count(size)
+        self._count_added(size)
         return True
 
     def drop(self, path: str) -> None:
         """Remove a copy, if there is one."""
         self.path_of(path).unlink(missing_ok=True)
 
-    def _count(self, size: int) -> None:
+    def _count_added(self, size: int) -> None:
         with self._lock:
             self._added += size
             if self._added < self._trim_after:
@@ -100,7 +100,7 @@ class FileCache:
         self.trim()
 
     def trim(self) -> None:
-        """Remove the least recently used copies, until `_trim_after` more bytes fit within the bound."""
+        """Remove the least recently used copies, until `_trim_after` more bytes fit within `max_bytes`."""
         now, removable, total = time.time(), list[tuple[float, int, str]](), 0
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # another process trims, too

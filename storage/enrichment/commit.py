@@ -33,7 +33,7 @@ from storage.core.segments import register
 from storage.customers import summaries
 from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment import day_counts
-from storage.enrichment.related_parties import customers_declaring
+from storage.enrichment.related_parties import find_relations_to
 from storage.jobs import batches
 from storage.jobs.jobs import Ending, find_with_unfinished_change, finish, request_recomputations
 from storage.monitoring import evaluation_requests, rulesets
@@ -242,7 +242,7 @@ def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> N
     This terminates, because an unchanged value requests nothing further.
     """
     numbers_by_client: dict[UUID, set[int]] = defaultdict(set)
-    declaring = {each.customer_number for each in customers_declaring(w, replaced)}
+    declaring = {each.customer_number for each in find_relations_to(w, replaced)}
     for number, client_id in clients_of(w, declaring).items():
         numbers_by_client[client_id].add(number)
     for client_id, numbers in sorted(numbers_by_client.items()):

@@ -57,7 +57,7 @@ def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
 
 def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
     """Return GROUP_ROWS of the customers."""
-    relations = related_parties.customers_declared_by(r, numbers)
+    relations = related_parties.find_relations_declared_by(r, numbers)
     if not relations:
         return pl.DataFrame(schema=GROUP_ROWS)
     declared = related_parties.find_in_force(r, numbers)

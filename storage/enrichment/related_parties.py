@@ -52,13 +52,13 @@ def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now:
 def read_current(r: Reading, customer: Customer) -> Sequence[Party]:
     """Return the list in force; empty if there never was one."""
     row = r.execute(_newest_first(customer).limit(1)).first()
-    return () if row is None else _list(row).parties
+    return () if row is None else _as_list(row).parties
 
 
 def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
     """Return every list, newest first."""
     query = _newest_first(customer)
-    return Paged([_list(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
+    return Paged([_as_list(row) for row in r.execute(limit_to_page(query, page))], count_total(r, query), page)
 
 
 def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
@@ -66,7 +66,7 @@ def find_in_force(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequ
     selected = related_parties.c.customer_number.in_(list(customer_numbers))
     newest = select(func.max(related_parties.c.number)).where(selected).group_by(related_parties.c.customer_number)
     rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
-    return {row.customer_number: _list(row).parties for row in rows}
+    return {row.customer_number: _as_list(row).parties for row in rows}
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Relation:
     abn: str
 
 
-def customers_declared_by(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
+def find_relations_declared_by(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
     """Return the relations in which these customers declare others."""
     return _relations(r, _declaring.c.number.in_(list(customer_numbers)))
 
 
-def customers_declaring(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
+def find_relations_to(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
     """Return the relations in which others declare these customers."""
     return _relations(r, _declared.c.number.in_(list(customer_numbers)))
 
@@ -108,5 +108,5 @@ def _newest_first(customer: Customer) -> AnySelect:
     return select(related_parties).where(selected).order_by(related_parties.c.number.desc())
 
 
-def _list(row: AnyRow) -> PartyList:
+def _as_list(row: AnyRow) -> PartyList:
     return PartyList([Party(**party) for party in row.parties], row.set_at, row.set_by)

@@ -347,20 +347,19 @@ def _waiting_subscriptions() -> AnySelect:
     The recursion jumps through the index from one subscription to the next.
     """
     waiting = select(_first_waiting().label("subscription_id")).cte("waiting", recursive=True)
-    this = waiting.c.subscription_id
-    waiting = waiting.union_all(select(_first_waiting(after=this)).where(this.is_not(None)))
-    this = waiting.c.subscription_id
+    last = waiting.c.subscription_id
+    waiting = waiting.union_all(select(_first_waiting(after=last)).where(last.is_not(None)))
+    subscription_id = waiting.c.subscription_id
     columns: list[ColumnElement[Any]] = [
-        _nth_due(deliveries.c.client_id, this, 0).label("client_id"),
-        _in_progress(this).label("in_progress"),
+        _nth_due(deliveries.c.client_id, subscription_id, 0).label("client_id"),
+        _in_progress(subscription_id).label("in_progress"),
     ]
-    columns += [_nth_due(deliveries.c.number, this, n).label(f"number_{n}") for n in range(PER_SUBSCRIPTION)]
-    return select(*columns).where(this.is_not(None), ~_is_paused(this))
+    columns += [_nth_due(deliveries.c.number, subscription_id, n).label(f"number_{n}") for n in range(PER_SUBSCRIPTION)]
+    return select(*columns).where(subscription_id.is_not(None), ~_is_paused(subscription_id))
 
 
 def _is_paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
-    this = subscriptions.c.subscription_id == subscription_id
-    return exists().where(this, subscriptions.c.paused_at.is_not(None))
+    return exists().where(subscriptions.c.subscription_id == subscription_id, subscriptions.c.paused_at.is_not(None))
 
 
 def _has_status(status: DeliveryStatus) -> ColumnElement[bool]:
@@ -411,8 +410,8 @@ def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUI
 
 def _nth_due(column: Column[T], subscription_id: ColumnElement[UUID], n: int) -> ScalarSelect[T]:
     # BETWEEN instead of "=", with which PostgreSQL would drop the column from ORDER BY
-    this = deliveries.c.subscription_id.between(subscription_id, subscription_id)
-    query = select(column).where(_has_status(DeliveryStatus.DUE), this).order_by(*_INDEX_ORDER)
+    selected = deliveries.c.subscription_id.between(subscription_id, subscription_id)
+    query = select(column).where(_has_status(DeliveryStatus.DUE), selected).order_by(*_INDEX_ORDER)
     return query.limit(1).offset(n).scalar_subquery()
 
 
@@ -436,8 +435,8 @@ def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
     held = {row.delivery_id: row for row in w.execute(_held_by(holder, ended))}
     decided = [_HeldEnd(end, held[end.delivery_id], receivers) for end in ended if end.delivery_id in held]
     if decided:
-        this = update(deliveries).where(deliveries.c.number == bindparam("this"))
-        w.execute(this.values(lease_holder=None, lease_expires_at=None), [end.values() for end in decided])
+        one = update(deliveries).where(deliveries.c.number == bindparam("of_number"))
+        w.execute(one.values(lease_holder=None, lease_expires_at=None), [end.values() for end in decided])
     return _update_receivers(w, [end for end in decided if end.counts], receivers)
 
 
@@ -461,7 +460,7 @@ class _HeldEnd:
 
     def values(self) -> dict[str, Any]:
         tries = self.row.attempt_count + (self.end.attempt is not None)
-        row = {"this": self.row.number, "status": self.end.status, "attempt_count": tries, "retry_at": None}
+        row = {"of_number": self.row.number, "status": self.end.status, "attempt_count": tries, "retry_at": None}
         if (attempt := self.end.attempt) is None or not self._is_retried(attempt, tries):
             return row
         wait = wait_after(tries, chance=(attempt.attempt_id.int % 1_000) / 1_000)
@@ -538,8 +537,8 @@ def _update_receivers(w: Writing, ends: Sequence[_HeldEnd], receivers: Mapping[U
     tallies = [_tally(receivers[subscription_id], rows) for subscription_id, rows in sorted(by_receiver.items())]
     if tallies:
         columns = ("failure_streak", "last_delivered_at", "last_failed_at", "paused_at", "paused_by")
-        this = update(subscriptions).where(subscriptions.c.subscription_id == bindparam("this"))
-        w.execute(this.values({name: _unless_null(name) for name in columns}), [tally for tally, _ in tallies])
+        one = update(subscriptions).where(subscriptions.c.subscription_id == bindparam("of_subscription"))
+        w.execute(one.values({name: _unless_null(name) for name in columns}), [tally for tally, _ in tallies])
     pauses = [pause for _, pause in tallies if pause is not None]
     for pause in pauses:
         ids = {"subscriptionId": pause.subscription_id}
@@ -557,17 +556,17 @@ def _tally(receiver: AnyRow, ends: Sequence[_HeldEnd]) -> tuple[dict[str, Any], 
     times = {True: None, False: None} | {end.succeeded: end.end.attempt.ended_at for end in in_order}  # pyrefly: ignore[missing-attribute]
     outcomes = [end.succeeded for end in in_order]
     streak, failures = update_streak(receiver.failure_streak, outcomes, receiver.pause_after)
-    this: UUID = receiver.subscription_id
+    subscription_id: UUID = receiver.subscription_id
     paused_at = times[False] if failures and receiver.paused_at is None else None
     row = {
-        "this": this,
+        "of_subscription": subscription_id,
         "new_failure_streak": streak,
         "new_last_delivered_at": times[True],
         "new_last_failed_at": times[False],
         "new_paused_at": paused_at,
         "new_paused_by": paused_at and BY_FAILURES,
     }
-    return row, None if paused_at is None else Pause(this, receiver.client_id, failures, paused_at)
+    return row, None if paused_at is None else Pause(subscription_id, receiver.client_id, failures, paused_at)
 
 
 def cancel_due(w: Writing, subscription_id: UUID) -> None:

@@ -17,7 +17,7 @@ from pipelines.pages.wording import abn, spell_out
 from storage.decisions.policies import MAX_POLICIES
 
 router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
-ROWS = 25  # on a page, which requests the name of each thing that they concern
+ROWS = 25  # on a page, which requests the name of each of their subjects
 REQUESTS_AT_ONCE = 4  # of one page, so that it leaves most of the service to others
 NO_NAME: Final = "Customer without a name"
 
@@ -65,15 +65,15 @@ async def show_audit(
 ) -> Response:
     start = _start_of(since, page.request.app.state.store.settings.zone)
     found = await page.get("audit", who=who, action=action, since=start, cursor=cursor, count=ROWS)
-    people = {user["userId"]: f"/admin/users/{user['userId']}" for user in (await page.get("users"))["users"]}
+    users = {user["userId"]: f"/admin/users/{user['userId']}" for user in (await page.get("users"))["users"]}
     keys = {key["keyId"]: f"/admin/keys/{key['keyId']}" for key in (await page.get("keys"))["keys"]}
-    actor_ids = [*people, *keys, "operator", "service"]
+    actor_ids = [*users, *keys, "operator", "service"]
     concerned = {pair for entry in found["entries"] for pair in entry["resource"].items() if isinstance(pair[1], str)}
-    acted = (entry["who"] for entry in found["entries"])
-    actors = {pair for pair in concerned if pair[0] in ACTORS}
-    names = await page.names([*actor_ids, *acted, *(id_ for _, id_ in actors)])
-    subjects = await _find_subjects(page, concerned - actors)
-    subjects |= {(name, id_): Subject(names[id_], (people | keys).get(id_)) for name, id_ in actors}
+    who_acted = (entry["who"] for entry in found["entries"])
+    about_actors = {pair for pair in concerned if pair[0] in ACTORS}
+    names = await page.names([*actor_ids, *who_acted, *(id_ for _, id_ in about_actors)])
+    subjects = await _find_subjects(page, concerned - about_actors)
+    subjects |= {(name, id_): Subject(names[id_], (users | keys).get(id_)) for name, id_ in about_actors}
     shown: dict[str, Any] = {"filters": {"who": who, "action": action, "since": since}, "subjects": subjects}
     shown["actors"] = [("", "Everybody"), *((each, names[each]) for each in actor_ids)]
     shown["actions"] = await _list_actions(page, action)

@@ -9,7 +9,7 @@ from api.console.calls import Refused
 from api.console.pages.work import place
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
-from api.console.visits import Page, SignedIn, local_path
+from api.console.visits import Page, SignedIn, path_back
 
 router = APIRouter(route_class=PageRoute, prefix="/customers/{customer_id}", include_in_schema=False)
 ON_PAGE = 20
@@ -31,15 +31,14 @@ async def add_note(page: SignedIn, customer_id: str) -> Response:
         if refusal.status != 400:
             raise
         return await _notes_page(page, customer_id, "1", refusal, text)
-    return page.to(local_path(str(form.get("back", f"/customers/{customer_id}/notes"))), "The note is stored.")
+    return page.to(path_back(form, f"/customers/{customer_id}/notes"), "The note is stored.")
 
 
 @router.post("/notes/{note_id}/delete")
 async def delete_note(page: SignedIn, customer_id: str, note_id: str) -> Response:
     form = await page.form()
     await page.delete("customer", customer_id, "notes", note_id)
-    back = local_path(str(form.get("back", f"/customers/{customer_id}/notes")))
-    return page.to(back, "The note's text is deleted.")
+    return page.to(path_back(form, f"/customers/{customer_id}/notes"), "The note's text is deleted.")
 
 
 @router.post("/attachments")
@@ -94,6 +93,6 @@ async def _notes_page(
     attachments = await page.get("customer", customer_id, "attachments")
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     shown = {"notes": notes, "attachments": attachments["attachments"], "fault": fault, "text": text}
-    made = [*notes["notes"], *attachments["attachments"]]
-    names = await page.names(each[who] for each in made for who in ("createdBy", "deletedBy"))
+    listed = [*notes["notes"], *attachments["attachments"]]
+    names = await page.names(each[who] for each in listed for who in ("createdBy", "deletedBy"))
     return page.show("notes.html", status, customer=customer, names=names, here=place(page), **shown)

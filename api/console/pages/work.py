@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.console.calls import Refused
 from api.console.routes import PageRoute
-from api.console.visits import Page, SignedIn, local_path
+from api.console.visits import Page, SignedIn, path_back
 from pipelines.pages.wording import quantity, spell_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -47,8 +47,8 @@ async def assign_decision(page: SignedIn, evaluation_id: str) -> Response:
     except Refused as refusal:
         if refusal.status != 409:
             raise
-        return page.to(local_path(str(form.get("back", "/work"))), refusal.detail)
-    return page.to(local_path(str(form.get("back", "/work"))), DONE["assign"])
+        return page.to(path_back(form, "/work"), refusal.detail)
+    return page.to(path_back(form, "/work"), DONE["assign"])
 
 
 @router.get("/alerts/{match_id}")
@@ -75,7 +75,7 @@ async def act_on_alert(page: SignedIn, match_id: str) -> Response:
         if refusal.status != 400:
             raise
         return await _alert_page(page, match_id, refusal)
-    return page.to(local_path(str(form.get("back", f"/alerts/{match_id}"))), DONE[action])
+    return page.to(path_back(form, f"/alerts/{match_id}"), DONE[action])
 
 
 @router.get("/alerts/{match_id}/figure")

@@ -1,22 +1,19 @@
-"""Commands that categorise a file without a server, and that train and activate learned models of categories."""
+"""`tidemark categories`: train, evaluate and activate learned models of categories."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import polars as pl
 import typer
-from rich.progress import track
 
 from api.core.commands import ids
 from api.core.commands.console import (
     AsJson,
-    complaint,
     err,
     now,
     opened_store,
@@ -26,40 +23,21 @@ from api.core.commands.console import (
     print_records,
     warn,
 )
-from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
+from api.core.commands.files import content_of, write
 from api.core.commands.fitted import warn_of_taxonomy
-from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
-from api.intake.commands.exports import (
-    MAX_FAULTS,
-    ColumnsFileOption,
-    ColumnsOption,
-    CurrencyOption,
-    ExportFile,
-    RejectedRow,
-    SaveColumnsOption,
-    describe_other_lines,
-    open_exports,
-    show_indented,
-    show_refused,
-    unreadable_rows,
-)
+from api.enrichment.commands.options import ACTIVATING_SAMPLE, SampleOfActivation
+from api.enrichment.commands.training_files import read_labelled_rows
 from pipelines.enrichment.knowledge import Activated, Knowledge
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.model import Model, read_held_out_accuracy
-from pipelines.enrichment.training import deciding, labelled
-from pipelines.intake.exports import CURRENCY, InOneCurrency, as_submission, in_one_currency, job_id
-from pipelines.intake.masking import masked_texts
-from pipelines.intake.rows import validate
+from pipelines.enrichment.training import deciding
 from pipelines.pages.wording import quantity
 from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
-from pipelines.vocabulary.own_columns import find_unfillable, normalise_heading
-from pipelines.vocabulary.schemas import LANDED, SUBMISSION
+from pipelines.vocabulary.own_columns import find_unfillable
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Reading, Writing
-from storage.core.logs import printable
-from storage.core.settings import Settings
 from storage.customers import customers
 from storage.enrichment import category_models, transactions, versions
 from storage.enrichment.category_models import StoredModel
@@ -71,7 +49,6 @@ if TYPE_CHECKING:
 categories = typer.Typer(help="Learned models of categories: train, evaluate and activate them.", no_args_is_help=True)
 
 
-Export = Annotated[Path, typer.Argument(help="A bank export in CSV, or JSON of this API.")]
 Labels = Annotated[
     list[Path] | None,
     typer.Option(
@@ -80,104 +57,9 @@ Labels = Annotated[
     ),
 ]
 SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
-STATED = ("own_columns", "account_number", "account_type", "bank_name")  # and what fills own columns (`FILLED`)
-SLICE = 10_000  # rows categorised between two updates of the progress bar
-_NUMBERED = pl.DataFrame(
-    schema={
-        "position": LANDED["position"],
-        "line": pl.UInt32(),
-        "job_id": SUBMISSION["job_id"],
-    }
-)
 ForClient = Annotated[
     UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only for this client. Default: for all clients.")
 ]
-
-
-@dataclass(frozen=True)
-class _FileRows:
-    """A file's rows (`date`, `description`, `amount`, `currency`, context), those refused, and what to say about it."""
-
-    rows: pl.DataFrame
-    refused: Sequence[RejectedRow]
-    basis: str
-    notes: Sequence[str] = ()
-
-
-def categorise(
-    file: Export,
-    model: Annotated[Path | None, typer.Option(help="File of a model. Default: the built-in model.")] = None,
-    currency: CurrencyOption = None,
-    columns: ColumnsOption = None,
-    columns_file: ColumnsFileOption = None,
-    save_columns: SaveColumnsOption = None,
-    rules: RulesOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print each row's category, confidence and source as CSV. Needs no server.
-
-    The file is read like one for `tidemark analyse`. If it has the columns of a
-    training file, it is read like one for `tidemark categories train`. Standard
-    error reports the currency, and rows that could not be read.
-
-    Example: tidemark categorise statement.csv > categorised.csv
-    """
-    lists = None if rules is None else read_rules(rules).lists
-    chosen = model_file.load_base() if model is None else model_file.loads(content_of(model))
-    if not (columns or columns_file or save_columns) and labelled.is_for_training(headings_of(file)):
-        read = _read_for_training(file, currency)
-    else:
-        [opened] = open_exports([file], columns, columns_file, save_columns)
-        read = _read_export(opened, in_one_currency(opened.contents.statements, currency))
-    _show_reading(file, read, as_json=as_json)
-    if read.rows.is_empty():
-        raise complaint(f"no row of {file} can be categorised")
-    slices = list(read.rows.iter_slices(SLICE))
-    shown = track(slices, "categorising", console=err, disable=as_json, transient=True)
-    decided = pl.concat(deciding.decide(labelled.prepare(each, lists), chosen) for each in shown)
-    decided.insert_column(decided.get_column_index("amount") + 1, read.rows["currency"])
-    if as_json:
-        print_json(decided.to_dicts())
-    else:
-        typer.echo(as_csv(decided.drop("alternatives")), nl=False)
-
-
-def _read_for_training(path: Path, currency: str | None) -> _FileRows:
-    read = labelled.read_rows_to_categorise(_read_masked_table(path))
-    stated = ["currency"] if "currency" in read.rows.columns else []
-    assumed = pl.lit(currency or CURRENCY)
-    rows = read.rows.with_columns(currency=pl.coalesce(*stated, assumed))
-    return _FileRows(rows, _refused_labels(path, read), "like a file for training, amounts as printed")
-
-
-def _read_export(file: ExportFile, money: InOneCurrency) -> _FileRows:
-    """Return the valid rows in the order of the file, and the rejected rows."""
-    validated = validate(as_submission(money.statements, now()).rows, Settings().timezone)
-    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    sent = [each.rows.select("position", line=each.lines) for each in money.statements]
-    numbered = (rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
-    numbered = pl.concat([_NUMBERED, *numbered])
-    rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
-    unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
-    of_intake = unsound.select("line", "field", "code", "message").iter_rows()
-    refused = [RejectedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
-    found = rows.select("date", "description", "amount", pl.lit(money.currency).alias("currency"), *STATED)
-    apart = describe_other_lines(file.contents)
-    return _FileRows(
-        found,
-        sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line),
-        f"{money.currency} {money.basis}, signs {file.contents.signs}",
-        [*([f"no rows: {apart}"] if apart else []), *file.contents.notes],
-    )
-
-
-def _show_reading(path: Path, read: _FileRows, *, as_json: bool) -> None:
-    used = read.rows.height
-    line = f"{path}: {used:,} of {quantity(used + len(read.refused), 'row')} categorised, {read.basis}"
-    err.print(printable(line), markup=False, highlight=False)
-    for note in read.notes:
-        show_indented(err, note, "yellow")
-    show_refused(err, read.refused, None if as_json else MAX_FAULTS)
 
 
 @categories.command("train")
@@ -318,7 +200,7 @@ def _load_usable_model(r: Reading, store: "Store", model: str, client: UUID | No
     Raises:
         Unprocessable: it may not.
     """
-    content = model_file.loads(_content_of(r, model))
+    content = model_file.loads(_read_model_content(r, model))
     if not deciding.has_taxonomy_labels(content):
         raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
     if read_held_out_accuracy(content).is_worthless:
@@ -328,7 +210,7 @@ def _load_usable_model(r: Reading, store: "Store", model: str, client: UUID | No
     return content
 
 
-def _content_of(r: Reading, model: str) -> bytes:
+def _read_model_content(r: Reading, model: str) -> bytes:
     model_id = ids.CATEGORY_MODEL.find_unless_file(r, model)
     if model_id is None:
         return content_of(Path(model))
@@ -369,34 +251,12 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
     """Return the rows of all files and of the synthetic portfolio."""
     if not files and not businesses:
         raise typer.BadParameter("give --labels or --portfolio")
-    read = [_labelled_rows(file) for file in files]
+    read = [read_labelled_rows(file) for file in files]
     together = pl.concat(read, how="diagonal") if read else None
     if businesses:
         return base_model.training_rows(businesses, together)
     assert together is not None
     return together
-
-
-def _labelled_rows(path: Path) -> pl.DataFrame:
-    file = labelled.read_labelled_rows(_read_masked_table(path))
-    if refused := _refused_labels(path, file):
-        warn(f"{path}: {quantity(len(refused), 'row')} left out: unreadable")
-        show_refused(err, refused, None)
-    return file.rows
-
-
-def _read_masked_table(path: Path) -> pl.DataFrame:
-    """Return a file for training with its texts as the service stores them: card and tax file numbers masked."""
-    table = csv_of(path)
-    texts = [column for column in table if normalise_heading(column.name) not in ("date", "amount", "balance")]
-    return table.with_columns(column.replace(masked_texts(column)) for column in texts)
-
-
-def _refused_labels(path: Path, file: labelled.File) -> list[RejectedRow]:
-    return [
-        RejectedRow(str(path), line, field, "Labels.Unreadable", fault)
-        for line, field, fault in file.refused.iter_rows()
-    ]
 
 
 def _report_steps(*, as_json: bool) -> Callable[[str], None]:

@@ -77,12 +77,7 @@ _EXCERPTS = (
     Plan(
         "monthly",
         "Month by month",
-        (
-            Chosen(
-                "monthly_cash_flow",
-                ("month", "moneyIn", "moneyOut", "net", "revenue", "closingBalance"),
-            ),
-        ),
+        (Chosen("monthly_cash_flow", ("month", "moneyIn", "moneyOut", "net", "revenue", "closingBalance")),),
         "No months yet.",
     ),
     Plan(
@@ -94,23 +89,13 @@ _EXCERPTS = (
     Plan(
         "recurring",
         "Recurring payments",
-        (
-            Chosen(
-                "recurring_commitments",
-                ("counterparty", "category", "direction", "period", "usualAmount"),
-            ),
-        ),
+        (Chosen("recurring_commitments", ("counterparty", "category", "direction", "period", "usualAmount")),),
         "No recurring payments were found.",
     ),
     Plan(
         "facilities",
         "Debt",
-        (
-            Chosen(
-                "facilities",
-                ("lenderName", "product", "status", "repaidTotal", "lastRepaymentDate"),
-            ),
-        ),
+        (Chosen("facilities", ("lenderName", "product", "status", "repaidTotal", "lastRepaymentDate")),),
         "No lenders were recognised.",
     ),
     Plan("dishonours", "Dishonours", (Chosen("dishonours"),), "No payment bounced."),
@@ -172,7 +157,7 @@ def analyse(
     own_rules = None if rules is None else read_rules(rules)
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
     opened = open_exports(files, columns, columns_file, save_columns, customer)
-    all_statements = _statements(opened, one_account=one_account)
+    all_statements = _name_statements(opened, one_account=one_account)
     statements = _select_customer(all_statements, customer)
     enriched = _enrich([each for _, each in statements], currency, settings.timezone, name, own_rules)
     if expects is None:
@@ -187,21 +172,21 @@ def analyse(
         )
     if html is not None:
         written = page(
-            _bundle(analysed, next(iter(analysed.customers))), _describe_customer(analysed, name, settings.zone)
+            _compute_bundle(analysed, next(iter(analysed.customers))), _describe_customer(analysed, name, settings.zone)
         )
         save(in_currency(written, analysed.money.currency), html, None)
     if as_json:
         print_json(_as_json(analysed))
     elif len(analysed.customers) > 1:
         _print_files(analysed)
-        print_records(_summary(analysed), as_json=False, empty="")
+        print_records(_summarise_customers(analysed), as_json=False, empty="")
     else:
         _print_files(analysed)
-        bundle = _bundle(analysed, next(iter(analysed.customers)))
+        bundle = _compute_bundle(analysed, next(iter(analysed.customers)))
         _print_reports(bundle, _describe_customer(analysed, name, settings.zone), analysed.money.currency)
 
 
-def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
+def _name_statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
     """Return the statements of all files. Those that name no account get the name of their file."""
     found = [(file, statement) for file in files for statement in file.contents.statements]
     stems = Counter(file.path.stem for file in files)
@@ -225,7 +210,7 @@ def _select_customer(
 
 @dataclass(frozen=True)
 class _Enriched:
-    """Statements in one currency, and their rows: schema TRANSACTIONS, the refused ones, and the repeated ones."""
+    """Statements in one currency, and their rows: schema TRANSACTIONS, the rejected ones, and the duplicates."""
 
     money: InOneCurrency
     sent: Submitted
@@ -252,12 +237,12 @@ def _enrich(
 
 
 def _decide_expected(
-    chosen: _Enriched, statements: Sequence[Statement], timezone: str, today: date, own_rules: OwnRules | None
+    enriched: _Enriched, statements: Sequence[Statement], timezone: str, today: date, own_rules: OwnRules | None
 ) -> Expected:
-    """Decide from all customers of the files, so that --customer changes no rating."""
-    if len(statements) > len(chosen.money.statements):
-        chosen = _enrich(statements, chosen.money.currency, timezone, None, own_rules)
-    return decide_expected_evidence(Facts(chosen.transactions, today))
+    """Decide from all customers of the files (`statements`), so that --customer changes no rating."""
+    if len(statements) > len(enriched.money.statements):
+        enriched = _enrich(statements, enriched.money.currency, timezone, None, own_rules)
+    return decide_expected_evidence(Facts(enriched.transactions, today))
 
 
 def _analyse(
@@ -268,9 +253,9 @@ def _analyse(
     expected: Expected,
 ) -> _Analysed:
     money, sent, transactions = enriched.money, enriched.sent, enriched.transactions
-    of_intake = _intake(sent.rows, enriched.rejected, enriched.duplicates)
+    intake = _count_intake(sent.rows, enriched.rejected, enriched.duplicates)
     portfolio = ClientPortfolio(frozenset(sent.customers), expected=expected)
-    facts = Facts(transactions, today, Context([portfolio], customers=enriched.known, intake=of_intake))
+    facts = Facts(transactions, today, Context([portfolio], customers=enriched.known, intake=intake))
     in_file = [(file, each) for (file, _), each in zip(statements, money.statements, strict=True)]
     return _Analysed(
         facts=facts,
@@ -308,8 +293,8 @@ def _count_unused(
     }
 
 
-def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
-    """Count each customer's refused and duplicate rows. Schema INTAKE."""
+def _count_intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
+    """Count each customer's rejected and duplicate rows. Schema INTAKE."""
     owners = rows.select("job_id", "customer_number").unique()
     parts = {"rejected": rejected, "duplicates": duplicates}
     counts = (frame.lazy().group_by("job_id").agg(pl.len().alias(name)) for name, frame in parts.items())
@@ -344,7 +329,7 @@ def _describe_customer(analysed: _Analysed, name: str | None, zone: ZoneInfo) ->
     return About(name=name or of_file, reference=of_file if name else None, zone=zone)
 
 
-def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
+def _compute_bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
     """Compute a customer's three reports, as the service shows them."""
     facts = analysed.facts.of_customer(number)
     through = facts.rows["date"].max()
@@ -376,7 +361,7 @@ def _as_json(analysed: _Analysed) -> dict[str, Any]:
         **money,
         "expects": analysed.expected.names,
         "rejected": analysed.refused,
-        "files": [*_files(analysed)],
+        "files": [*_describe_files(analysed)],
     }
     if len(reports) == 1:
         return {**reports[0], **about_rows}
@@ -391,7 +376,7 @@ def _with_units(data_json: str, currency: str) -> str:
     return in_currency(units, currency)
 
 
-def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
+def _describe_files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
     """Yield, for each file, its accounts, the counts of its lines, and how it was read."""
     for file in analysed.files:
         contents = file.contents
@@ -403,7 +388,7 @@ def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
         unused["of other customers"] = rows - used - sum(unused.values())
         yield {
             "file": str(file.path),
-            "accounts": [_account(analysed.statements[number][1]) for number in own],
+            "accounts": [_describe_account(analysed.statements[number][1]) for number in own],
             "lines": contents.lines,
             "headings": contents.headings,
             "noRows": no_rows(contents),
@@ -418,7 +403,7 @@ def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
         }
 
 
-def _account(statement: Statement) -> dict[str, Any]:
+def _describe_account(statement: Statement) -> dict[str, Any]:
     number = "".join((statement.account_number or "").split())
     return {
         "account": statement.account_name or statement.bank_name,
@@ -427,7 +412,7 @@ def _account(statement: Statement) -> dict[str, Any]:
     }
 
 
-def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
+def _summarise_customers(analysed: _Analysed) -> list[dict[str, Any]]:
     """Return a line for each customer."""
     facts = analysed.facts
     completeness, risk = (
@@ -446,14 +431,14 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
             "rating": risk.get(number, _NONE).text("rating") or "–",
             "revenue a month": in_currency(dollars(revenue), analysed.money.currency),
         }
-        for number, (name, rows, months, revenue) in _sizes(analysed).items()
+        for number, (name, rows, months, revenue) in _measure_customers(analysed).items()
     ]
 
 
 _NONE = Fields(None)  # for a customer without usable rows
 
 
-def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
+def _measure_customers(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
     """Return by customer: name, posted rows, calendar months from first to last, and monthly revenue."""
     month = pl.col("date").dt.year().cast(pl.Int64) * 12 + pl.col("date").dt.month()
     sizes = (
@@ -474,7 +459,7 @@ def _print_files(analysed: _Analysed) -> None:
     out.print(f"[bold]Amounts in {money.currency}[/] [dim]({_BASES[money.basis]})[/]", highlight=False)
     if money.currency != CURRENCY:
         show_indented(out, "Rules, thresholds and points are made for Australia and for AUD.", "yellow")
-    for each, file in zip(_files(analysed), analysed.files, strict=True):
+    for each, file in zip(_describe_files(analysed), analysed.files, strict=True):
         accounts = quantity(len(each["accounts"]), "account")
         used = f"{each['used']:,} of {quantity(each['rows'], 'row')} used"
         out.print(f"[bold]{_escape(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)

@@ -8,8 +8,8 @@ through a clearing house are also found where their words are joined (DUKEENERGY
 
 A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
 (`cut_names`). A name that a person may have, too, needs a sign that the business is meant (`business_signs`), except in
-a client's own list. Both, and the name of one word of a shop or of another firm without a trade in its name, are
-ignored if a word of `rules/trades.yaml` follows, because that makes it another business's name.
+a client's own list. Such names, and names of one word of shops and of firms whose names contain no trade, are ignored
+if a word of `rules/trades.yaml` follows: together they are another business's name.
 """
 
 import re
@@ -33,7 +33,7 @@ _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside eve
 _SHOPS = frozenset(  # purposes of shops for people, whose names contain no trade such as PLUMBING
     ("entertainment", "fitness", "fuel", "groceries", "household", "meals", "personal_care", "personal_retail", "pets")
 )
-_FIRMS = frozenset(  # purposes of others whose names contain no such trade: WESTFIELD PLUMBING is no landlord
+_FIRMS = frozenset(  # purposes of firms whose names contain no trade either: WESTFIELD PLUMBING is no landlord
     (
         *("advertising", "childcare", "donations", "education", "energy", "marketplace", "rent", "software"),
         *("telecommunications", "water"),
@@ -144,9 +144,11 @@ class Directory:
         if found.is_empty():
             return pl.DataFrame(schema=NAMED)
         hits = found.join(self._find_others(found, texts, signs), on=["text_number", "rank"], how="anti")
-        spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
+        excluded = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
-            hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
+            hits.join(excluded, on=["text_number", "party"], how="anti")
+            .group_by("text_number")
+            .agg(pl.col("rank").min())
         )
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
@@ -250,8 +252,8 @@ def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str,
 def _read_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
     return [
         _parse_party(name, Purpose(purpose, **purposes[purpose]), entry)
-        for purposed in lists.values()
-        for purpose, parties in purposed.items()
+        for by_purpose in lists.values()
+        for purpose, parties in by_purpose.items()
         for name, entry in parties.items()
     ]
 
@@ -288,8 +290,8 @@ def _list_categories(side: Sign) -> Iterator[str]:
 
 def _check_lists(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[Fault]:
     listed: list[tuple[str, Fault]] = []  # phrase, and where it stands
-    for file, purposed in lists.items():
-        for purpose, parties in purposed.items():
+    for file, by_purpose in lists.items():
+        for purpose, parties in by_purpose.items():
             if purpose not in purposes:
                 says = f"there is no purpose {purpose}{suggest(purpose, purposes, PURPOSES)}"
                 yield Fault(file, says, (purpose,))

@@ -7,8 +7,8 @@ all are reported. If no single driver is enough, pairs of drivers that move to a
 tried; if no pair is enough, nothing is reported. A driver without a reading can only gain one; the loss of a reading is
 never tried, and history doesn't shrink. Each driver's coverage stays as it is.
 
-Only drivers that a lender or an applicant can act on move: low days, lowest balances and bad events are past. They move
-only as far as the readings that stay allow (`_is_possible`).
+Only drivers that a lender or an applicant can act on move, and not low days, lowest balances or bad events, which are
+past. A driver moves only as far as the other drivers' readings allow (`_is_possible`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _fixed_readings(features: tuple[Feature, ...]) -> Mapping[str, pl.Expr]:
-    """Return the readings that bound others, as floats by `fixed_` and slug; null if it is no driver."""
+    """Return the readings that limit others, as floats by `fixed_` and slug; null if it is no driver."""
     slugs = {feature.metric for feature in features}
     read = {slug: pl.col(slug) if slug in slugs else pl.lit(None) for slug in _BOUNDING}
     return {f"fixed_{slug}": each.cast(pl.Float64) for slug, each in read.items()}

@@ -51,21 +51,22 @@ class Withheld:
 
 
 def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    retained = Withheld(profile)
+    """Yield all movements of money that trade brings in, without an order."""
+    withheld = Withheld(profile)
     for processor, share in profile.processors:
         settled = list(card_settlements(profile, window, rng, processor, share))
-        yield from map(retained.subtract_from, settled)
+        yield from map(withheld.subtract_from, settled)
         if processor.fee == merchants().bank_terminal.fee:
             yield from merchant_fees(settled, window, rng)
     for platform in profile.platforms:
-        yield from map(retained.subtract_from, payouts(profile, window, rng, platform))
+        yield from map(withheld.subtract_from, payouts(profile, window, rng, platform))
     yield from cash_deposits(profile, window, rng)
     yield from invoices_paid(profile, window, rng)
     yield from refunds(profile, window, rng)
 
 
 def pace(profile: Profile, window: Window, day: int) -> float:
-    """Return the turnover of this day against a usual one: season, growth, good and bad months (`profile`)."""
+    """Return the day's turnover relative to a usual day's: season, growth, good and bad months (`profile`)."""
     return profile.paces[day - window.first + LEAD_DAYS]
 
 
@@ -173,14 +174,14 @@ def invoices_paid(profile: Profile, window: Window, rng: Random) -> Iterator[Mov
     low, high = profile.trade.invoice_size
     usual_cents = (high - low) / log(high / low) * 100
     a_day = profile.turnover * profile.trade.invoice / usual_cents / 21
-    following = rng.randrange(200, 6_000)
-    unpaid = list(range(following - 9, following))
+    next_number = rng.randrange(200, 6_000)
+    unpaid = list(range(next_number - 9, next_number))
     for day in window:
         expected = a_day * pace(profile, window, day) * (1 if is_business_day(day) else 0.08)
         for _ in range(int(expected + rng.random())):
             paid = unpaid.pop(rng.randrange(len(unpaid)))
-            unpaid.append(following)
-            following += 1
+            unpaid.append(next_number)
+            next_number += 1
             yield _invoice_paid(profile, rng, day, paid)
 
 

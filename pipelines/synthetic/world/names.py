@@ -70,12 +70,12 @@ def trading_name(rng: Random, owner: str, endings: tuple[str, ...]) -> str:
 
 def client_firm(rng: Random, part: Part | None = None) -> str:
     """Return a firm that buys from small businesses."""
-    return make_not_held_out(part, lambda: f"{_owner_or_place(rng)} {rng.choice(names().client_kinds)}")
+    return make_not_held_out(part, lambda: f"{_plain_first_word(rng)} {rng.choice(names().client_kinds)}")
 
 
 def firm_of_kind(rng: Random, kind: str, part: Part | None = None) -> str:
     """Return a firm whose name ends in what it does, such as ` Wholesale`."""
-    return make_not_held_out(part, lambda: f"{_owner_or_place(rng)}{kind}")
+    return make_not_held_out(part, lambda: f"{_plain_first_word(rng)}{kind}")
 
 
 def firm_in_suburb(rng: Random, name: str, part: Part | None = None) -> str:
@@ -85,7 +85,7 @@ def firm_in_suburb(rng: Random, name: str, part: Part | None = None) -> str:
     return make_not_held_out(part, lambda: name.replace("{suburb}", rng.choice(suburbs[rng.choice(states)]).title()))
 
 
-def _owner_or_place(rng: Random) -> str:
+def _plain_first_word(rng: Random) -> str:
     return rng.choice((rng.choice(names().first_words), rng.choice(names().family)))
 
 

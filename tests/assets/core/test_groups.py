@@ -99,5 +99,5 @@ def test_another_clients_customer_with_the_same_abn_is_not_related(store: Store)
     party = Party("Sister Pty Ltd", SISTERS_ABN, True, "group_company")
     with store.db.writing() as w:
         related_parties.put(w, here.customer, [party], "key", datetime.now(UTC))
-        assert related_parties.customers_declared_by(w, [here.customer.number]) == []
-        assert related_parties.customers_declaring(w, [stranger.customer.number]) == []
+        assert related_parties.find_relations_declared_by(w, [here.customer.number]) == []
+        assert related_parties.find_relations_to(w, [stranger.customer.number]) == []

@@ -24,6 +24,7 @@ _SAME_COLUMNS = 3.0  # points: tolerance for a repeated heading
 _ONE_COLUMN = 8.0  # points between right edges in one column, because some digits have signs after them
 _TITLE_STEP = 3.0  # of the size, at most, from a title to the heading below it
 _MAX_FIGURES = 3  # columns of amounts that can be inferred without a heading
+_MIN_SHARE = 0.08  # of the rows: amounts in a column that is inferred
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ class Region:
     lines: tuple[Line, ...]
 
 
-def regions_of(lines: Sequence[Line], layout: Layout | None) -> list[Region]:
+def find_regions(lines: Sequence[Line], layout: Layout | None) -> list[Region]:
     """Return the regions that have an account's rows."""
-    found = _main_regions(_regions(lines, Vocabulary.of(layout), layout.section_signs if layout else {}))
+    found = _main_regions(_split_at_headings(lines, Vocabulary.of(layout), layout.section_signs if layout else {}))
     return found if _has_rows(found) else _infer_region(lines) or found
 
 
-def _regions(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str, int]) -> list[Region]:
+def _split_at_headings(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str, int]) -> list[Region]:
     regions: list[Region] = []
     heading, start, index = None, 0, 0
     above: tuple[Line, ...] = ()
@@ -64,9 +65,11 @@ def _regions(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str,
 
 def _title_above(lines: Sequence[Line], index: int, titles: Mapping[str, int]) -> tuple[Line, ...]:
     """Return the title close above a heading, if there is one. It applies to the rows below the heading."""
-    title, heading = lines[index - 1] if index else lines[0], lines[index]
+    if not index:
+        return ()
+    title, heading = lines[index - 1], lines[index]
     is_close = title.page == heading.page and heading.box.top - title.box.top <= _TITLE_STEP * title.words[0].size
-    return (title,) if index and is_close and title_of(title.text, titles) is not None else ()
+    return (title,) if is_close and title_of(title.text, titles) is not None else ()
 
 
 def _main_regions(regions: Sequence[Region]) -> list[Region]:
@@ -97,7 +100,9 @@ def _infer_region(lines: Sequence[Line]) -> list[Region]:
         return []
     first = segments[0].start
     amounts = [printed for line in lines[first:] for printed in amounts_of(line)]
-    heading = _infer_heading(_edges(amounts, len(segments)), [[lines[index] for index in rows] for rows in segments])
+    heading = _infer_heading(
+        _group_by_edge(amounts, len(segments)), [[lines[index] for index in rows] for rows in segments]
+    )
     if heading is None:
         return []
     start = next((index for index in range(max(0, first - 4), first) if mark_kind(_without_date(lines[index]))), first)
@@ -116,7 +121,7 @@ def _without_date(line: Line) -> str:
     return line.text[found[1] :].strip() if found else line.text
 
 
-def _edges(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
+def _group_by_edge(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
     """Group amounts by the right edges that many rows share, from left to right."""
     groups: list[list[Printed]] = []
     for amount in sorted(amounts, key=lambda amount: amount.edge):
@@ -124,13 +129,14 @@ def _edges(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
             groups[-1].append(amount)
         else:
             groups.append([amount])
-    common = sorted((group for group in groups if len(group) >= 0.08 * rows), key=len, reverse=True)
+    common = sorted((group for group in groups if len(group) >= _MIN_SHARE * rows), key=len, reverse=True)
     return sorted(common[:_MAX_FIGURES], key=lambda group: group[0].edge)
 
 
 def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[Line]]) -> Heading | None:
-    """Infer a heading in the usual order: amount; amount and balance; or out and in, perhaps with a balance. Which of
-    the two is out is assumed.
+    """Infer a heading with the usual columns: amount; amount and balance; or money out and in, perhaps with a balance.
+
+    It is assumed that money out is left of money in.
     """
     if not edges:
         return None
@@ -168,24 +174,20 @@ def _usual_roles(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence
 
 
 def fit_regions(regions: Sequence[Region]) -> Iterator[tuple[Columns, Region]]:
-    """Yield each region with its columns. Repeated headings share one fit, so that a page with few rows
-    has edges, too.
+    """Yield each region with its columns. Regions with the same heading are fitted together: a page with few rows
+    doesn't show where its columns end.
     """
     groups: list[list[Region]] = []
+    group_of: list[int] = []
     for region in regions:
-        group = next((group for group in groups if _is_repeated(group[0].heading, region.heading)), None)
-        if group is None:
-            groups.append([region])
-        else:
-            group.append(region)
-    fits = {id(group[0].heading): fit_columns(group[0].heading, _figure_lines(group)) for group in groups}
-    owner = {id(region): group[0].heading for group in groups for region in group}
-    for region in regions:
-        yield fits[id(owner[id(region)])], region
-
-
-def _figure_lines(group: Sequence[Region]) -> list[Line]:
-    return [line for region in group for line in region.lines]
+        same = (nth for nth, group in enumerate(groups) if _is_repeated(group[0].heading, region.heading))
+        group_of.append(next(same, len(groups)))
+        if group_of[-1] == len(groups):
+            groups.append([])
+        groups[group_of[-1]].append(region)
+    fits = [fit_columns(group[0].heading, [line for region in group for line in region.lines]) for group in groups]
+    for nth, region in zip(group_of, regions, strict=True):
+        yield fits[nth], region
 
 
 def _is_repeated(one: Heading, other: Heading) -> bool:

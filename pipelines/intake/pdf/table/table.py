@@ -17,7 +17,7 @@ from pipelines.intake.pdf.layout.wrapped import cells_with_whole_amounts
 from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.page.dates import leading_date
 from pipelines.intake.pdf.page.page import Line
-from pipelines.intake.pdf.table.regions import Region, fit_regions, regions_of
+from pipelines.intake.pdf.table.regions import Region, find_regions, fit_regions
 from pipelines.intake.pdf.table.rows import (
     Mark,
     RawRow,
@@ -51,7 +51,7 @@ class Table:
 
 def read_table(lines: Sequence[Line], layout: Layout | None) -> Table:
     """Read the rows of one account's lines."""
-    found = list(fit_regions(regions_of(lines, layout)))
+    found = list(fit_regions(find_regions(lines, layout)))
     stream = _add_years(list(_stream(found)))
     rows, marks = _read_stream(stream, layout)
     return Table(

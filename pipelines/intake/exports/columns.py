@@ -15,6 +15,7 @@ from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refusal, transactions
+from pipelines.intake.exports.signs import IN, OUT, side
 from pipelines.intake.exports.values import (
     exact,
     has_cents,
@@ -197,6 +198,8 @@ def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[s
         roles["account"] = numbers
     if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
+    if "kind" not in roles and (sides := _side_column(rows, profiles)):
+        roles["kind"] = sides
     _require_readable_amounts(profiles, roles)
     flows, note = _find_money_roles(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
@@ -226,6 +229,12 @@ def _currency_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> st
     """Return the column that has a currency's code on every line."""
     full = (name for name, profile in profiles.items() if profile.filled == rows.height > 0)
     return next((name for name in full if rows[name].str.to_uppercase().is_in(CODES).all()), None)
+
+
+def _side_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> str | None:
+    """Return the column that says on every line whether the amount is a debit or a credit."""
+    full = (name for name, profile in profiles.items() if profile.filled == rows.height > 0)
+    return next((name for name in full if rows.select(side(pl.col(name)).is_in([*OUT, *IN]).all()).item()), None)
 
 
 def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> list[str]:

@@ -14,9 +14,17 @@ from enum import StrEnum
 import polars as pl
 
 from pipelines.intake.exports.values import exact, negate
+from pipelines.intake.minus_signs import MINUSES
 
 OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
-OUT, IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
+OUT = (
+    *("debit", "dr", "d", "withdrawal", "dbit", "db", "deb", "-", "out", "money out", "paid out", "outgoing"),
+    *("outbound", "payment out", "soll", "s"),
+)
+IN = (
+    *("credit", "cr", "c", "deposit", "crdt", "cred", "+", "in", "money in", "paid in", "incoming"),
+    *("inbound", "payment in", "haben", "h"),
+)
 OWING = ("credit_card", "loan")  # types of account whose balance is usually printed as the amount owed
 _OUT_WORDS = (
     r"(?i)\b(?:purchase|withdrawal|interest charged?|(?:annual|late|card|overlimit) fee|foreign transaction fee)\b"
@@ -67,6 +75,11 @@ def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
     return _sign_by_evidence(*_sign_by_movement(rows))
 
 
+def side(kind: pl.Expr) -> pl.Expr:
+    """Return a word of `OUT` or `IN` as it is there: in lower case, without a full stop (`Dr.`), with a plain minus."""
+    return kind.str.to_lowercase().str.strip_chars(" .").str.replace(rf"^[{MINUSES}]$", "-")
+
+
 def _separate_credits(rows: pl.DataFrame) -> pl.DataFrame:
     """Negate the balances with CR of accounts whose other balances have no mark: those are owed, and CR is money held.
 
@@ -104,7 +117,7 @@ def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
     Whether a side is printed with a minus is decided by most of its rows, because a reversal has the opposite sign.
     """
     amounts = rows.filter(exact(pl.col("amount")).fill_null(0) != 0)
-    kind, negative = pl.col("kind").str.to_lowercase(), pl.col("amount").str.starts_with("-")
+    kind, negative = side(pl.col("kind")), pl.col("amount").str.starts_with("-")
     if not amounts.is_empty() and amounts.select(kind.is_in([*OUT, *IN]).fill_null(value=False).all()).item():
         mostly = amounts.select(
             debits=negative.filter(kind.is_in(OUT)).mean(), credits=negative.filter(kind.is_in(IN)).mean()
@@ -167,12 +180,26 @@ def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]
         shown=asked_for.sum(),
     ).row(0)
     if not decreases or 10 * (decreases + increases) < 9 * moved:
-        return rows, (), False
+        return _sign_by_known_sides(rows)
     notes = ["Amounts have no sign: where the balance fell by the amount, it was read as money out."]
     if unproved:
         counted = f"{unproved:,} of {shown:,} amounts"
         notes.append(f"The sign of {counted} is assumed, money in: no balance before them proves it.")
     return rows.with_columns(amount=negated_where(fell)), tuple(notes), unproved > 0
+
+
+def _sign_by_known_sides(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:
+    """Sign the amounts that the file calls debits, if no amount has a minus and it names no side of some rows, such as
+    those of kind `Fee`.
+    """
+    is_debit, is_named = (side(pl.col("kind")).is_in(words).fill_null(value=False) for words in (OUT, [*OUT, *IN]))
+    if not rows.select(is_debit.any()).item():
+        return rows, (), False
+    shown = rows.filter(pl.col("asked_for"), exact(pl.col("amount")) > 0)
+    unnamed = shown.filter(~is_named).height
+    counted = f"{unnamed:,} of {shown.height:,} amounts"
+    note = f"The sign of {counted} is assumed, money in: the file doesn't call them debits or credits."
+    return rows.with_columns(amount=negated_where(is_debit)), (note,) if unnamed else (), unnamed > 0
 
 
 def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:

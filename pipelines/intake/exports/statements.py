@@ -372,18 +372,25 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """Reverse the rows if the newest come first. Where dates don't decide, balances do."""
+    """Reverse the rows of each account whose newest rows come first. Where dates don't decide, balances do; where
+    neither does, the other accounts of the file.
+    """
     day_of = pl.when("is_dated").then(pl.col("date").str.head(10))
     before = day_of.shift(1).over(OF_ONE_ACCOUNT)
     size = exact(pl.col("amount")).abs()
-    forwards, backwards, along, against = rows.select(
-        forwards=(before < day_of).sum(),
-        backwards=(before > day_of).sum(),
-        along=(balance_steps(1).abs() == size).sum(),
-        against=(balance_steps(-1).abs() == size).sum(),
-    ).row(0)
-    newest_first = backwards > forwards if backwards != forwards else against > along
-    return rows.reverse() if newest_first else rows
+    votes = rows.select(
+        *OF_ONE_ACCOUNT,
+        by_date=(before > day_of).cast(pl.Int64) - (before < day_of).cast(pl.Int64),
+        by_balance=(balance_steps(-1).abs() == size).cast(pl.Int64) - (balance_steps(1).abs() == size).cast(pl.Int64),
+    )
+    all_votes = [pl.col(name).sum() for name in ("by_date", "by_balance")]
+    own_votes = [vote.over(OF_ONE_ACCOUNT) for vote in all_votes]
+    first_vote = pl.coalesce(pl.when(vote != 0).then(vote) for vote in (*own_votes, *all_votes)).fill_null(0)
+    is_newest_first = votes.select(first_vote > 0).to_series()
+    place = pl.col("place").cast(pl.Int64)
+    mirrored = (place.min() + place.max()).over(OF_ONE_ACCOUNT) - place
+    numbered = rows.with_row_index("place")
+    return numbered.sort(pl.when(is_newest_first).then(mirrored).otherwise(place), maintain_order=True).drop("place")
 
 
 def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.DataFrame:

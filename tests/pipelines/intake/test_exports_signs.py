@@ -234,3 +234,42 @@ def test_amounts_without_a_sign_are_counted_for_the_customer_that_is_asked_for()
     text = f"Customer,Date,Description,Amount,Balance\n{opening}{of['a']}{of['b']}"
     assert "The sign of 1 of 3 amounts is assumed" in " ".join(read("r.csv", text.encode(), customer="b").notes)
     assert "is assumed" not in " ".join(read("r.csv", text.encode(), customer="a").notes)
+
+
+SIDES = [
+    *(("Debit", "Credit"), ("DR.", "CR."), ("DBIT", "CRDT"), ("DB", "CR"), ("-", "+"), ("\u2212", "+")),
+    *(("Out", "In"), ("Money out", "Money in"), ("OUTGOING", "INCOMING"), ("S", "H"), ("Soll", "Haben")),
+]
+
+
+@pytest.mark.parametrize("heading", ["Date,Description,Sign,Amount\n", ""])
+def test_every_word_for_the_side_of_an_amount_without_sign_is_read(heading: str) -> None:
+    for out, into in SIDES:
+        text = f"{heading}2026-01-13,SHOP,{out},84.50\n2026-01-14,TAKINGS,{into},500.00\n2026-01-15,SHOP,{out},20.00\n"
+        contents = read_export(text)
+        assert (amounts(contents), contents.signs) == (["-84.50", "500.00", "-20.00"], Signs.STATED), (out, into)
+        assert {row for each in contents.statements for row in each.rows["description"]} == {"SHOP", "TAKINGS"}
+
+
+def test_debits_stay_debits_if_some_rows_are_of_another_kind() -> None:
+    contents = read_export(
+        "Date,Description,Type,Amount\n2026-01-13,SHOP,Debit,84.50\n2026-01-14,TAKINGS,Credit,500.00\n"
+        "2026-01-15,MONTHLY,Fee,20.00\n"
+    )
+    assert (amounts(contents), contents.signs) == (["-84.50", "500.00", "20.00"], Signs.ASSUMED)
+    assert "1 of 3 amounts is assumed, money in" in " ".join(contents.notes)
+
+
+def test_each_account_of_a_file_has_its_own_order_of_rows() -> None:
+    text = (
+        "Account,Date,Description,Amount,Balance\n"
+        "11111111,2026-03-01,A,100.00,100.00\n11111111,2026-03-02,B,50.00,150.00\n"
+        "11111111,2026-03-02,C,50.00,200.00\n11111111,2026-03-03,D,-20.00,180.00\n"
+        "22222222,2026-03-05,G,-20.00,60.00\n22222222,2026-03-05,F,-20.00,80.00\n22222222,2026-03-02,E,100.00,100.00\n"
+    )
+    contents = read_export(text)
+    assert [each.rows["description"].to_list() for each in contents.statements] == [
+        ["A", "B", "C", "D"],
+        ["E", "F", "G"],
+    ]
+    assert contents.signs is Signs.PROVED

@@ -20,7 +20,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.rating import add_interval, add_rating
-from pipelines.risk_models.coverage import find_stretches
+from pipelines.risk_models.covered_days import find_stretches
 from pipelines.risk_models.events import CEILINGS
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT

@@ -1,4 +1,4 @@
-"""The workers of a fleet, as launchers see them: runs go through the broker, and SQL tells what became of them."""
+"""The workers of a fleet, as launchers see them: runs go through the broker, and SQL says what became of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class FleetWorkers:
                 return leases.is_held(r, leases.run_role(run_id), now)
 
     def interrupt(self, run_id: str) -> bool:
-        """Withdraw the run's lease. Its worker notices when it renews the lease, and stops the run."""
+        """Revoke the run's lease. Its worker notices when it renews the lease, and stops the run."""
         with _translate_errors(), self._db.writing() as w:
             return leases.revoke(w, leases.run_role(run_id))
 

@@ -134,8 +134,8 @@ def derive_unknown(closings: pl.DataFrame) -> pl.DataFrame:
 
     A balance follows from the one before and from the one after. If the two differ, a row is missing in between, and
     the lower one is taken: leaving out balances must not make a customer look better. What is derived is exact if no
-    row is missing; only `risk_models.coverage` says whether that is proven. An account that never states a balance has
-    none.
+    row is missing; only `risk_models.covered_days` says whether that is proven. An account that never states a balance
+    has none.
 
     Args:
         closings: of `closing_balances`.

@@ -43,7 +43,7 @@ class OwnCounters:
     def add(self, name: str, window_s: int) -> Count:
         with self._lock:
             number, end = self._window(name, window_s)
-            self._keep(name, number + 1, end)
+            self._set(name, number + 1, end)
         return self._count(number + 1, end)
 
     def local_count(self, name: str, window_s: int) -> Count:
@@ -53,7 +53,7 @@ class OwnCounters:
     def learn(self, name: str, number: int, left_s: float) -> None:
         """Set the count to the one that Redis returned."""
         with self._lock:
-            self._keep(name, number, self._clock() + left_s)
+            self._set(name, number, self._clock() + left_s)
 
     def close(self) -> None:
         self._windows.clear()
@@ -68,11 +68,12 @@ class OwnCounters:
         self._windows.pop(name, None)
         return 0, self._clock() + window_s
 
-    def _keep(self, name: str, number: int, end: float) -> None:
+    def _set(self, name: str, number: int, end: float) -> None:
         self._windows[name] = number, end
         if len(self._windows) > MAX_WINDOWS:
             del self._windows[next(iter(self._windows))]
 
 
 def whole_seconds(left_s: float) -> int:
+    """Round up to whole seconds, at least one."""
     return max(1, math.ceil(left_s))

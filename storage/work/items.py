@@ -201,7 +201,7 @@ def has_ended_snoozes(r: Reading, now: datetime) -> bool:
 def end_snoozes(w: Writing, now: datetime) -> int:
     """Clear the snoozes that have ended, so that customers' summaries count these alerts as open. Return how many.
 
-    Everything else compares the end of a snooze with the time, so that it needs no such step.
+    All other code compares a snooze's end with the time by itself.
     """
     ended = select(items.c.number, items.c.customer_number).where(items.c.snoozed_until <= now)
     rows = w.execute(ended.order_by(items.c.number).with_for_update()).all()
@@ -263,7 +263,7 @@ def find_alerts(
     page: Page | None = None,
 ) -> Paged[Item]:
     """Return the client's alerts, newest first."""
-    conditions = [items.c.kind == ItemKind.ALERT, *_is_in(state, now), *_is_assigned(assignee)]
+    conditions = [items.c.kind == ItemKind.ALERT, *_has_state(state, now), *_is_assigned(assignee)]
     if customer is not None:
         conditions.append(items.c.customer_number == customer.number)
     if ruleset_id is not None:
@@ -291,7 +291,7 @@ def _is_assigned(assignee: str | Unassigned | None) -> Sequence[ColumnElement[bo
     return (items.c.assignee.is_(None) if isinstance(assignee, Unassigned) else items.c.assignee == assignee,)
 
 
-def _is_in(state: ItemState | None, now: datetime) -> Sequence[ColumnElement[bool]]:
+def _has_state(state: ItemState | None, now: datetime) -> Sequence[ColumnElement[bool]]:
     match state:
         case None:
             return ()

@@ -41,9 +41,8 @@ def spell_out(clean: pl.Series, is_by_card: pl.Series) -> pl.Series:
     last = printed.to_frame().select(pl.col("printed").str.extract(" ([A-Z]+) $")).to_series()
     is_cut = is_by_card & last.is_in(list(_load_cut_words())).fill_null(value=False)
     affected = (printed.str.contains_any(short) | is_cut).arg_true()
-    spelt = (
-        printed.gather(affected).str.replace_many(short, in_full).str.replace_many(short, in_full)
-    )  # words share a space
+    # Twice, because adjacent words share a space, and one pass replaces only every other of them.
+    spelt = printed.gather(affected).str.replace_many(short, in_full).str.replace_many(short, in_full)
     cut = pl.DataFrame({"spelt": spelt, "last": last.gather(affected), "is_cut": is_cut.gather(affected)})
     return pl.repeat(None, len(clean), dtype=pl.String, eager=True).scatter(
         affected, cut.select(_complete()).to_series()

@@ -57,7 +57,7 @@ def _balance(tables: Tables, gaps: Sequence[Fields], through: date | None) -> Fi
     if all(balance is None for _, balance in balances):
         return None
     until = max(through or balances[-1][0], balances[-1][0])
-    spans = _stretches(gaps)
+    spans = _gap_edges(gaps)
     columns = ("month", "openingBalance", "closingBalance", "meanBalance", "minBalance", "negativeDays")
     return Figure(
         "balance",
@@ -202,12 +202,12 @@ def _covered_span(account: Fields, gaps: Sequence[Fields]) -> Span | None:
     first, last, named = account.day("firstDate"), account.day("lastDate"), account.text("accountId")
     if first is None or last is None or first > last:
         return None
-    breaks = _stretches([gap for gap in gaps if gap.text("accountId") == named])
+    breaks = _gap_edges([gap for gap in gaps if gap.text("accountId") == named])
     described = quantity(len(breaks), "gap") if breaks else "no gaps"
     return Span(shorten(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
 
 
-def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
+def _gap_edges(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
     """Return the last day before and the first day after each gap in which rows may be missing."""
     days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps if gap.text("likely") not in NOT_MISSING)
     return [(last, following) for last, following in days if last and following]

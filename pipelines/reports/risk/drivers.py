@@ -7,7 +7,7 @@ import polars as pl
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
-from pipelines.risk_models.coverage import find_needed_evidence
+from pipelines.risk_models.needed_evidence import find_needed_evidence
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import RATIO, SCORE

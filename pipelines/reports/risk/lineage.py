@@ -22,8 +22,9 @@ from pipelines.reports.risk.integrity import explain as explain_integrity
 from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
 from pipelines.reports.risk.rating import lowest_value, unknown_points
 from pipelines.reports.risk.unreconciled import explain_value
-from pipelines.risk_models.coverage import explain_coverage, explain_documented, find_needed_evidence
+from pipelines.risk_models.coverage import explain_coverage, explain_documented
 from pipelines.risk_models.evidence import EVIDENCE, evidence
+from pipelines.risk_models.needed_evidence import find_needed_evidence
 from pipelines.risk_models.readings import facts_for_readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Feature

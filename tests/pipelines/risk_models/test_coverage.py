@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS
-from pipelines.risk_models.coverage import ALLOWED_SILENCE, find_needed_evidence
+from pipelines.risk_models.covered_days import ALLOWED_SILENCE
+from pipelines.risk_models.needed_evidence import find_needed_evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected

@@ -37,8 +37,8 @@ class PortfolioQueue(QueuedRunCoordinator[DagsterInstance]):
     def get_run_queue_config(self) -> RunQueueConfig:
         """Limit the runs of the portfolio to the workers that are there now, each of which executes one at a time.
 
-        Dagster asks whenever it looks into its queue. If it launched more runs, the surplus ones would have to wait for
-        hours, and fail after minutes because they had not started.
+        Dagster asks whenever it looks into its queue. If it launched more runs, the surplus ones would wait for hours,
+        and Dagster fails a run that has not started within minutes.
         """
         launcher = self._instance.run_launcher
         assert isinstance(launcher, WarmWorkerLauncher)

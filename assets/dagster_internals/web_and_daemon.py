@@ -38,7 +38,8 @@ from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
 
-MAX_FIELDS = 100_000  # of a reader's query; that takes two seconds; Dagster's largest pages need a tenth. Our judgement
+# Of a reader's query. So many take two seconds, and Dagster's largest pages need a tenth of them. Our judgement.
+MAX_FIELDS = 100_000
 QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
 
 

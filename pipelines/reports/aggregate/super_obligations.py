@@ -142,7 +142,8 @@ def _needed_super() -> pl.Expr:
     """Return the super expected for a period.
 
     It is unknown for a quarter that began before the history, because not all of its wages are seen. Such a quarter
-    takes everything that is paid by its due date, unless super is paid along with wages: then it is for wages seen.
+    takes everything that is paid by its due date, unless super is paid along with wages: then each payment is for wages
+    that are seen, too.
     """
     unknown = (pl.col("kind") == "quarterly") & (pl.col("periodStart") < pl.col("first_date")) & ~pl.col("with_wages")
     return pl.when(unknown).then("all_paid").otherwise("expectedSuper")

@@ -27,8 +27,8 @@ def inject_faults(business: Business, rng: Random) -> Business:
     stretch = _draw_stretch(main.transactions, rng)
     if fault is None or stretch is None:
         return business
-    hurt = replace(main, transactions=fault(main.transactions, *stretch))
-    return replace(business, accounts=without_lone_legs((hurt, *others)))
+    damaged = replace(main, transactions=fault(main.transactions, *stretch))
+    return replace(business, accounts=without_lone_legs((damaged, *others)))
 
 
 def with_gap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
@@ -91,7 +91,7 @@ def with_fault(business: Business, fault: Fault, rng: Random) -> Business | None
         changed = _leave_out_week_or_month(rows, fault, rng)
     else:
         place = rng.choice([nth for nth in inner if rows["amount"][nth] != 0])
-        changed = _AT[fault](rows, place)
+        changed = _FAULT_AT[fault](rows, place)
     if changed is None:
         return None
     return replace(business, accounts=without_lone_legs((replace(main, transactions=changed), *others)))
@@ -103,7 +103,7 @@ def without_row(rows: pl.DataFrame, place: int) -> pl.DataFrame:
 
 
 def with_row_repeated(rows: pl.DataFrame, place: int) -> pl.DataFrame:
-    """Return the rows with one row repeated after itself, with another id, because intake would refuse the same id."""
+    """Return the rows with one row repeated after itself, with another id: else it would be a duplicate."""
     again = rows[place : place + 1].with_columns(
         _label("row_repeated", pl.lit(value=True)), transaction_id=pl.col("transaction_id") + "-again"
     )
@@ -116,7 +116,7 @@ def with_sign_flipped(rows: pl.DataFrame, place: int) -> pl.DataFrame:
     return rows.with_columns(_label("sign_flipped", here), amount)
 
 
-_AT = {"row_deleted": without_row, "row_repeated": with_row_repeated, "sign_flipped": with_sign_flipped}
+_FAULT_AT = {"row_deleted": without_row, "row_repeated": with_row_repeated, "sign_flipped": with_sign_flipped}
 
 
 def _leave_out_week_or_month(rows: pl.DataFrame, fault: Fault, rng: Random) -> pl.DataFrame | None:

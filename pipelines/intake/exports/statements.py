@@ -38,10 +38,11 @@ from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
 # Lines that are not transactions, each with one of the reasons below.
 NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
-BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = (
+BLANK, PREAMBLE, STATES_BALANCE, STATES_TOTAL, NO_AMOUNT = (
     "blank",
     "before the rows",
     "with only a balance",
+    "with a total",
     "without date and amount",
 )
 
@@ -53,18 +54,33 @@ _DOUBTS = ("partial", "unreconciled")
 MASKED = (*FIELDS, "extra")  # columns of LANDED in which numbers are masked
 NO_DESCRIPTION = "-"
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
-_PENDING = (
-    "pending",
-    "authorised",
-    "authorized",
-    "authorisation",
-    "authorization",
-    "held",
-    "hold",
-    "not posted",
-    "uncleared",
+# The whole text of rows that state a balance or a total of rows. A payer may word a payment like the second kind, whose
+# amount must therefore equal the stated balance.
+_AS_AT = r"(?: (?:b/?f|c/?f|as at|as of|at|on))?[\s0-9/.:-]*$"
+_BALANCE_TEXT = (
+    r"(?i)^\W*(?:(?:opening|closing) balance|(?:balance )?(?:brought|carried) (?:forward|down)"
+    rf"|balance [bc]/?(?:fwd|f|d)|[bc]/(?:fwd|f|d)|[bc]fwd){_AS_AT}"
 )
-_NO_MONEY_MOVED = ("declined", "failed", "reverted", "cancelled", "canceled", "rejected", "expired", "void", "voided")
+_MAYBE_BALANCE_TEXT = (
+    rf"(?i)^\W*(?:(?:starting|ending|beginning|previous|available|current|ledger|final) )?balance{_AS_AT}"
+)
+_TOTAL_TEXT = (
+    r"(?i)^\W*(?:sub-?|grand )?totals?(?: of)?(?: (?:debits?|credits?|withdrawals?|deposits?|payments|receipts|in|out"
+    r"|money (?:in|out)|paid (?:in|out)|and))+\W*$"
+)
+# Words of a status, with spaces for anything that is neither letter nor digit. The first list that one is in counts.
+_NO_MONEY_MOVED = (
+    r"\b(?:declined?|fail(?:ed|ure)?|unsuccessful|reverted|cancell?ed|rejected|expired|void(?:ed)?|denied|refused"
+    r"|blocked|aborted)\b"
+)
+_PENDING = (
+    r"\b(?:pending|processing|in progress|scheduled|upcoming|future|held|hold|(?:not|un) ?(?:yet )?(?:posted|cleared"
+    r"|settled|booked)|awaiting|waiting|queued|submitted|initiated)\b|^(?:pre ?)?authori[sz](?:ed|ation)$"
+)
+_POSTED = (
+    r"\b(?:posted|completed?|settled|cleared|booked|processed|paid|success(?:ful)?|succeeded|approved|confirmed"
+    r"|executed|final|done|ok|sent|received|reconciled|authori[sz](?:ed|ation))\b"
+)
 _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
     r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
@@ -89,6 +105,7 @@ _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day 
 _THOUSANDS_ASSUMED = "No amount shows whether commas separate thousands or decimals: thousands were assumed."
 _MARKS: tuple[Literal["."], Literal[","]] = (".", ",")
 _AMOUNTS = ("amount", "debit", "credit", "balance")
+_MAX_STATUSES = 5  # named in a note
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances are of one account if they share at least this many rows, and nearly all of their rows on
 # the days that both cover. Our judgement: a single shared row is often a coincidence.
@@ -164,7 +181,7 @@ def contents_of(
         known_type=_known_type(_stated_type(name, preamble, columns)),
         asked_for=pl.lit(value=True) if customer is None else pl.col("customer").eq_missing(customer),
     )
-    sound = read.filter(_fault().is_null(), ~_is_footer())
+    sound = read.filter(_fault().is_null(), ~_is_footer(), ~pl.col("states_total"))
     split = "amount" not in columns.roles
     stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)
     early = transactions(preamble)
@@ -172,7 +189,8 @@ def contents_of(
         BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
         PREAMBLE: preamble.filter(~pl.col("line").is_in(early["line"].implode()))["line"],
         STATES_BALANCE: sound.filter(_only_states_balance())["line"],
-        NO_AMOUNT: read.filter(_fault().is_null(), _is_footer())["line"],
+        STATES_TOTAL: read.filter(_fault().is_null(), "states_total")["line"],
+        NO_AMOUNT: read.filter(_fault().is_null(), _is_footer(), ~pl.col("states_total"))["line"],
     }
     return Contents(
         statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_land, columns, digest))),
@@ -185,7 +203,7 @@ def contents_of(
             note
             for note in (
                 *(*columns.notes, dates_note, thousands_note),
-                *(_fees_note(read.filter("asked_for")), *stated.notes),
+                *(_fees_note(read.filter("asked_for")), _statuses_note(read.filter("asked_for")), *stated.notes),
             )
             if note
         ),
@@ -278,7 +296,41 @@ def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, *,
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
         ambiguous=is_ambiguous,
+    ).pipe(_move_stated_balances)
+
+
+def _move_stated_balances(read: pl.DataFrame) -> pl.DataFrame:
+    """Take the amount of rows such as `Opening balance` for their balance, unless it differs from the balance that they
+    state: then it is a payment, such as the last one of an account that is closed. `states_total`: rows such as `Total
+    debits`.
+    """
+    text = pl.concat_str("payee", pl.coalesce("description", "words"), separator=" ", ignore_nulls=True)
+    amount, balance = (exact(pl.col(name)).abs() for name in ("amount", "balance"))
+    is_stated = text.str.contains(_BALANCE_TEXT) & ((amount == 0) | pl.col("balance").is_null())
+    is_same = (text.str.contains(_BALANCE_TEXT) | text.str.contains(_MAYBE_BALANCE_TEXT)) & (amount == balance)
+    is_balance = (amount.is_not_null() & (is_stated | is_same)).fill_null(value=False)
+    is_total = text.str.contains(_TOTAL_TEXT) & pl.col("balance").is_null()
+    return read.with_columns(
+        amount=pl.when(~is_balance).then("amount"),
+        balance=pl.coalesce("balance", pl.when(is_balance & (amount != 0)).then("amount")),
+        both=pl.col("both") & ~is_balance,
+        states_total=is_total.fill_null(value=False),
     )
+
+
+def _status() -> pl.Expr:
+    return pl.col("status").str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ").str.strip_chars()
+
+
+def _statuses_note(read: pl.DataFrame) -> str:
+    """Return a note if rows count as posted in spite of a status that is not known. A column without any known status
+    is about something else, such as the state that a shop is in.
+    """
+    is_known = pl.any_horizontal(_status().str.contains(words) for words in (_NO_MONEY_MOVED, _PENDING, _POSTED))
+    unknown = read.filter(~is_known)["status"].unique(maintain_order=True)
+    if unknown.is_empty() or not read.select(is_known.any()).item():
+        return ""
+    return f"Rows with an unknown status count as posted: {', '.join(map(repr, unknown.head(_MAX_STATUSES)))}."
 
 
 def _fees_note(read: pl.DataFrame) -> str:
@@ -350,7 +402,7 @@ def _fault() -> pl.Expr:
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
         pl.when("ambiguous").then(pl.lit("Export.AmbiguousAmount")),
-        pl.when(pl.col("status").str.to_lowercase().is_in(_NO_MONEY_MOVED)).then(pl.lit("Export.NoMoneyMoved")),
+        pl.when(_status().str.contains(_NO_MONEY_MOVED)).then(pl.lit("Export.NoMoneyMoved")),
     )
 
 
@@ -420,7 +472,7 @@ def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.Dat
         transactionId="transaction_id",
         currency=_currency(columns),
         valueDate="value_date",
-        status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
+        status=pl.when(_status().str.contains(_PENDING)).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
         extra="extra",
         **_doubt_columns(),

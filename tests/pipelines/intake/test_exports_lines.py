@@ -110,3 +110,73 @@ def test_rows_that_moved_no_money_are_refused() -> None:
     text = "Date,Details,Amount,State\n2026-01-13,A,-1.00,COMPLETED\n2026-01-14,B,-9.00,DECLINED\n"
     contents = read("x.csv", text.encode())
     assert contents.refused.select("line", "code").rows() == [(3, "Export.NoMoneyMoved")]
+
+
+def _rows_and_lines(row: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
+    contents = read("export.csv", f"Date,Details,Amount,Balance\n2026-03-02,RENT,-10.00,\n{row}\n".encode())
+    assert contents.refused.is_empty()
+    rows = [row for each in contents.statements for row in each.rows.select("description", "amount", "balance").rows()]
+    return [row for row in rows if row[0] != "RENT"], contents.no_rows.rows()
+
+
+def test_amounts_of_balances_and_totals_are_no_payments() -> None:
+    for row in (
+        *("2026-03-01,OPENING BALANCE,5000.00,5000.00", "2026-03-31,Closing balance,-700.00,-700.00"),
+        *("2026-03-01,B/FWD,5000.00,", "2026-03-01,Balance brought forward,5000.00,"),
+        *("2026-03-01,Opening balance as at 01/03/2026,5000.00,", "2026-03-01,Opening balance,0.00,700.00"),
+        *("2026-03-31,Available balance,700.00,700.00", "2026-03-31,FINAL BALANCE,500.00,500.00"),
+    ):
+        assert _rows_and_lines(row) == ([], [(3, "with only a balance")]), row
+    for row in ("2026-03-31,Total debits,-300.00,", ",Total credits,700.00,", "2026-03-31,TOTALS OF DEPOSITS,700.00,"):
+        assert _rows_and_lines(row) == ([], [(3, "with a total")]), row
+
+
+def test_payments_that_are_worded_like_balances_or_totals_are_rows() -> None:
+    for row in (
+        *("2026-03-31,CLOSING BALANCE,-500.00,0.00", "2026-03-31,FINAL BALANCE,500.00,", "2026-03-31,Balance,70.00,"),
+        *("2026-03-31,BALANCE OF INVOICE 12,70.00,70.00", "2026-03-31,TOTAL TOOLS,-70.00,", "2026-03-31,Total,-70.00,"),
+    ):
+        date, *cells = row.split(",")
+        assert _rows_and_lines(row) == ([tuple(cell or None for cell in cells)], []), date
+
+
+def test_opening_balances_in_a_column_of_credits_are_no_payments() -> None:
+    text = (
+        "Date,Details,Debit,Credit,Balance\n2026-03-01,BALANCE B/F,,5000.00,5000.00\n2026-03-02,RENT,10.00,,4990.00\n"
+    )
+    contents = read("export.csv", text.encode())
+    assert [each.rows["amount"].to_list() for each in contents.statements] == [["-10.00"]]
+    assert contents.no_rows.rows() == [(2, "with only a balance")]
+
+
+def test_statuses_are_read_whatever_they_are_called() -> None:
+    statuses = {
+        None: ("Posted", "COMPLETED", "Approved", "Authorised and settled", "Payment sent"),
+        "pending": (
+            "PENDING",
+            "Pending - authorised",
+            "Processing",
+            "in_progress",
+            "Scheduled",
+            "Not yet posted",
+            "HOLD",
+        ),
+        "Export.NoMoneyMoved": ("Denied", "Payment failed", "DECLINED_BY_BANK", "unsuccessful", "Cancelled by user"),
+    }
+    for becomes, texts in statuses.items():
+        for text in texts:
+            csv_text = f"Date,Details,Amount,Status\n2026-03-01,RENT,-10.00,Posted\n2026-03-02,SHOP,-5.00,{text}\n"
+            contents = read("export.csv", csv_text.encode())
+            read_as = [row for each in contents.statements for row in each.rows["status"].to_list()[1:]]
+            assert [*read_as, *contents.refused["code"]] == [becomes], text
+            assert not any("unknown status" in note for note in contents.notes), text
+
+
+def test_unknown_statuses_are_named_but_not_the_states_of_shops() -> None:
+    row = "Date,Details,Amount,{}\n2026-03-01,RENT,-10.00,{}\n2026-03-02,SHOP,-5.00,{}\n"
+    known, shops = (
+        read("export.csv", row.format(*cells).encode())
+        for cells in (("Status", "Posted", "Reversed"), ("State", "NSW", "VIC"))
+    )
+    assert "Rows with an unknown status count as posted: 'Reversed'." in known.notes
+    assert not any("status" in note for note in shops.notes)

@@ -145,8 +145,8 @@ def _read(store: Store, work: Work) -> _PassInput:
         retracting = retractions.read(r, store.lake, work.jobs)
         known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
-        places = transactions.current_locations(r, work.customers)
-    good, damaged = transactions.separate_damaged(store.lake, places)
+        locations = transactions.current_locations(r, work.customers)
+    good, damaged = transactions.separate_damaged(store.lake, locations)
     held = transactions.scan(store.lake, good)
     landed = landing.rows_of(store.lake, readable)
     for error in (*damaged.values(), *(error for _, error in (*unreadable, *retracting.impossible))):

@@ -80,13 +80,13 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
     """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
         watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers, store.settings.zone)
-        places = transactions.current_locations(r, watched_customers.customers)
-    good, damaged = transactions.separate_damaged(store.lake, places)
-    place_of = {place.customer_number: place for place in good}
-    versions = {number: place.data_version for number, place in place_of.items()}
+        locations = transactions.current_locations(r, watched_customers.customers)
+    good, damaged = transactions.separate_damaged(store.lake, locations)
+    location_of = {location.customer_number: location for location in good}
+    versions = {number: location.data_version for number, location in location_of.items()}
 
     def rows_of(customer_numbers: Sequence[int]) -> list[pl.DataFrame]:
-        found = [place_of[number] for number in customer_numbers if number in place_of]
+        found = [location_of[number] for number in customer_numbers if number in location_of]
         return list(compute_by_slice(store.lake, found, lambda rows: rows))
 
     evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
@@ -94,4 +94,4 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
         batches.commit(w, work.token)
         decision = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())
     left = len(decision.superseded)
-    return Counts(len(places) - left, len(decision.matched), len(decision.failed) + len(damaged), left)
+    return Counts(len(locations) - left, len(decision.matched), len(decision.failed) + len(damaged), left)

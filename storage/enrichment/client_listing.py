@@ -105,29 +105,29 @@ def _read_consistently(store: Store, client_id: UUID, read: Callable[[Reading, C
 def _count_missing(store: Store, client_id: UUID) -> None:
     """Count the customers whose counts are missing, and build the client's tree."""
     with store.db.reading() as r:
-        places = transactions.current_locations(r, day_counts.find_uncounted(r, client_id))
-    _count(store, client_id, places)
+        locations = transactions.current_locations(r, day_counts.find_uncounted(r, client_id))
+    _count(store, client_id, locations)
 
 
 def _count_all(store: Store, client_id: UUID) -> None:
     with store.db.reading() as r:
-        places = transactions.current_locations_of_client(r, client_id)
-    _count(store, client_id, places)
+        locations = transactions.current_locations_of_client(r, client_id)
+    _count(store, client_id, locations)
 
 
-def _count(store: Store, client_id: UUID, places: Sequence[Location]) -> None:
+def _count(store: Store, client_id: UUID, locations: Sequence[Location]) -> None:
     """Count the rows of customers in the lake, and build the client's tree.
 
     Raises:
         Miscounted: other counts are wrong, too, or there are not as many rows as were committed.
     """
-    by_file = sorted(places, key=lambda place: place.path)
+    by_file = sorted(locations, key=lambda location: location.path)
     for start in range(0, len(by_file), COUNTED_TOGETHER):
-        some = {place.customer_number: place for place in by_file[start : start + COUNTED_TOGETHER]}
+        some = {location.customer_number: location for location in by_file[start : start + COUNTED_TOGETHER]}
         counts = day_counts.pack_counts(transactions.scan(store.lake, list(some.values())), some)
         with store.db.writing() as w:
             day_counts.store_current(
-                w, {number: (place.data_version, counts[number]) for number, place in some.items()}
+                w, {number: (location.data_version, counts[number]) for number, location in some.items()}
             )
     with store.db.writing() as w:
         day_counts.build_tree(w, client_id)
@@ -140,17 +140,17 @@ def _read_spans(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
         Miscounted: there are fewer or more.
     """
     numbers = {span.customer_number for span in spans}
-    places = {place.customer_number: place for place in transactions.current_locations(r, numbers)}
-    if places.keys() != numbers:
+    locations = {location.customer_number: location for location in transactions.current_locations(r, numbers)}
+    if locations.keys() != numbers:
         raise Miscounted
     if not spans:
         return pl.DataFrame(schema=TRANSACTIONS)
-    alone, together = _divide_spans(places, spans)
+    alone, together = _divide_spans(locations, spans)
     parts = [
-        _rows_of_day(lake, places[each.customer_number], each.day).slice(each.skipped, each.taken) for each in alone
+        _rows_of_day(lake, locations[each.customer_number], each.day).slice(each.skipped, each.taken) for each in alone
     ]
     if together:
-        parts.append(_whole_days(lake, places, together))
+        parts.append(_whole_days(lake, locations, together))
     rows = pl.concat(parts).sort(ORDER).collect()
     found = {(number, day): count for number, day, count in rows.group_by("customer_number", _DAY).len().iter_rows()}
     if found != {(span.customer_number, span.day): span.taken for span in spans}:
@@ -158,41 +158,41 @@ def _read_spans(r: Reading, lake: Lake, spans: Sequence[Span]) -> pl.DataFrame:
     return rows
 
 
-def _divide_spans(places: Mapping[int, Location], spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
+def _divide_spans(locations: Mapping[int, Location], spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
     """Return the spans to read one by one, and those to find by searching their files."""
-    in_file = Counter(places[span.customer_number].path for span in spans)
+    in_file = Counter(locations[span.customer_number].path for span in spans)
     alone, together = list[Span](), list[Span]()
     for span in spans:
         is_cut = span.taken < span.rows
-        few = in_file[places[span.customer_number].path] <= MAX_READ_ALONE
+        few = in_file[locations[span.customer_number].path] <= MAX_READ_ALONE
         (alone if is_cut or few else together).append(span)
     return alone, together
 
 
-def _whole_days(lake: Lake, places: Mapping[int, Location], spans: Sequence[Span]) -> pl.LazyFrame:
+def _whole_days(lake: Lake, locations: Mapping[int, Location], spans: Sequence[Span]) -> pl.LazyFrame:
     wanted = pl.DataFrame(
         [(span.customer_number, _date(span.day)) for span in spans],
         schema={"customer_number": pl.Int64, "date": pl.Date},
         orient="row",
     )
-    some = transactions.scan(lake, [places[number] for number in wanted["customer_number"].unique()])
+    some = transactions.scan(lake, [locations[number] for number in wanted["customer_number"].unique()])
     within = pl.col("date").is_between(wanted["date"].min(), wanted["date"].max())
     return some.filter(within, current()).join(wanted.lazy(), on=wanted.columns, how="semi")
 
 
-def _rows_of_day(lake: Lake, place: Location, day: int) -> pl.LazyFrame:
+def _rows_of_day(lake: Lake, location: Location, day: int) -> pl.LazyFrame:
     """Return a customer's current rows of a day, in the order in which they are stored: that of the list."""
-    return place.scan(lake).filter(pl.col("date") == _date(day), current())
+    return location.scan(lake).filter(pl.col("date") == _date(day), current())
 
 
 def _rows_after(r: Reading, lake: Lake, cursor: Cursor) -> pl.LazyFrame:
     """Return the rows after the cursor of the same customer and day."""
-    (place,) = transactions.current_locations(r, [cursor.customer_number])
+    (location,) = transactions.current_locations(r, [cursor.customer_number])
     after = pl.lit(value=False)
     for name in reversed(ORDER[2:]):
         value = getattr(cursor, name)
         after = (pl.col(name) > value) | ((pl.col(name) == value) & after)
-    return _rows_of_day(lake, place, cursor.day).filter(after)
+    return _rows_of_day(lake, location, cursor.day).filter(after)
 
 
 def _date(day: int) -> date:

@@ -1,8 +1,8 @@
 """Compaction: rewrite a bucket's customers, scattered over the segments of many batches, into few well-filled files.
 
 Batches go on meanwhile. A file is written whole and made durable first. Then one transaction moves the customers whose
-value (`data_version`) and place (`location_version`) are still those that were read. The others are skipped: nothing
-points to their rows in the new file, and their current place is right. Nothing waits for a compaction, and two
+value (`data_version`) and location (`location_version`) are still those that were read. The others are skipped: nothing
+points to their rows in the new file, and their current location is right. Nothing waits for a compaction, and two
 compactions of one bucket at once do no harm, only superfluous work.
 
 A file is rewritten only if that pays. It is **settled** for a bucket if the bucket's customers in it would fill at
@@ -40,7 +40,7 @@ HALF = 0.5
 class LiveValue:
     """A customer's current value, and the size of its file. Live rows are counted over all buckets."""
 
-    place: Location
+    location: Location
     file_bytes: int
     file_rows: int
     file_live_rows: int
@@ -48,12 +48,12 @@ class LiveValue:
     @property
     def share_of_a_file(self) -> float:
         """The share of a well-filled file that the customer takes up, by rows or by its cost to the commit."""
-        return max(self.place.row_count / FILE_ROWS, 1 / FILE_CUSTOMERS)
+        return max(self.location.row_count / FILE_ROWS, 1 / FILE_CUSTOMERS)
 
     @property
     def bytes(self) -> float:
         """The customer's part of the file."""
-        return self.file_bytes * self.place.row_count / max(self.file_rows, 1)
+        return self.file_bytes * self.location.row_count / max(self.file_rows, 1)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Compacted:
 
     bucket: int
     moved: int = 0  # customers
-    skipped: int = 0  # customers that got a new value or place meanwhile
+    skipped: int = 0  # customers that got a new value or location meanwhile
     unreadable: int = 0  # customers whose file is damaged: they stay where they are
     files: int = 0
     bytes_read: int = 0  # only of the customers' rows
@@ -82,18 +82,20 @@ def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compact
 def find_live_values(r: Reading, bucket: int) -> list[LiveValue]:
     """Return the bucket's current values, in order of customer number."""
     files = _measure_files(r, bucket)
-    return [LiveValue(place, *files[place.path]) for place in transactions.current_locations_in_bucket(r, bucket)]
+    return [
+        LiveValue(location, *files[location.path]) for location in transactions.current_locations_in_bucket(r, bucket)
+    ]
 
 
 def select_values_to_move(live: Sequence[LiveValue]) -> list[LiveValue]:
     """Return the customers in loose files if merging these pays, else none."""
     by_file: dict[str, list[LiveValue]] = defaultdict(list)
     for value in live:
-        by_file[value.place.path].append(value)
+        by_file[value.location.path].append(value)
     loose = [values for values in by_file.values() if not _is_settled(values)]
     if len(loose) <= LOOSE_FILES and not any(map(_is_mostly_dead, loose)):
         return []
-    return sorted((value for values in loose for value in values), key=lambda value: value.place.customer_number)
+    return sorted((value for values in loose for value in values), key=lambda value: value.location.customer_number)
 
 
 def divide_into_files(values: Sequence[LiveValue]) -> Iterator[Sequence[LiveValue]]:
@@ -140,22 +142,22 @@ def _measure_files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
 def _rewrite(store: Store, values: Sequence[LiveValue], clock: Callable[[], datetime], done: Compacted) -> Compacted:
     """Write one file, and move to it the customers that did not change meanwhile."""
     current = _select_still_current(store, values)
-    places, damaged = transactions.separate_damaged(store.lake, [value.place for value in current])
+    found, damaged = transactions.separate_damaged(store.lake, [value.location for value in current])
     done = replace(done, unreadable=done.unreadable + len(damaged))
-    if not places:
+    if not found:
         return replace(done, skipped=done.skipped + len(values) - len(damaged))
-    rows = transactions.scan(store.lake, places).sort(SORT_KEY).collect()
-    moved = _new_values(rows, places)
+    rows = transactions.scan(store.lake, found).sort(SORT_KEY).collect()
+    moved = _new_values(rows, found)
     stored = store.lake.put_frame(f"transactions/bucket-{done.bucket:02}/{uuid4()}.parquet", rows)
     with store.db.writing() as w:
-        staying = _lock_unchanged(w, places)
+        staying = _lock_unchanged(w, found)
         if staying:
             versions = {each.customer_number: (each.data_version, each.location_version + 1) for each in staying}
             moved = [value for value in moved if value.customer_number in versions]
             move_pointers(w, store.lake, (stored, rows.height), moved, versions, clock())
     if not staying:
         store.lake.discard(stored.path)
-    read = sum(value.bytes for value in current if value.place.customer_number not in damaged)
+    read = sum(value.bytes for value in current if value.location.customer_number not in damaged)
     return replace(
         done,
         moved=done.moved + len(staying),
@@ -167,32 +169,36 @@ def _rewrite(store: Store, values: Sequence[LiveValue], clock: Callable[[], date
 
 
 def _select_still_current(store: Store, values: Sequence[LiveValue]) -> list[LiveValue]:
-    """Return the values whose place is still current.
+    """Return the values whose location is still current.
 
-    This is checked for each file, because compacting a bucket may take longer than replaced places are retained.
+    This is checked for each file, because compacting a bucket may take longer than replaced locations are retained.
     """
     with store.db.reading() as r:
-        places = set(transactions.current_locations(r, [value.place.customer_number for value in values]))
-    return [value for value in values if value.place in places]
+        found = set(transactions.current_locations(r, [value.location.customer_number for value in values]))
+    return [value for value in values if value.location in found]
 
 
-def _new_values(rows: pl.DataFrame, places: Sequence[Location]) -> list[NewValue]:
-    """Return each customer's range of rows in the new file, in the order of the places.
+def _new_values(rows: pl.DataFrame, found: Sequence[Location]) -> list[NewValue]:
+    """Return each customer's range of rows in the new file, in the order of the locations.
 
     Raises:
         Corrupt: a customer's number of rows is not the one that was committed. Nothing is moved.
     """
-    values = locate_values(rows, [place.customer_number for place in places])
-    if [value.row_count for value in values] != [place.row_count for place in places]:
+    values = locate_values(rows, [location.customer_number for location in found])
+    if [value.row_count for value in values] != [location.row_count for location in found]:
         raise Corrupt("Lake.RowsMismatch", "The files do not hold as many rows as were committed.")
     return values
 
 
-def _lock_unchanged(w: Writing, places: Sequence[Location]) -> list[Location]:
-    """Lock the customers until the commit, and return the places that are still current. New jobs may still refer to
+def _lock_unchanged(w: Writing, found: Sequence[Location]) -> list[Location]:
+    """Lock the customers until the commit, and return the locations that are still current. New jobs may still refer to
     the customers.
     """
     query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
-    selected = query.where(customers.c.number.in_([place.customer_number for place in places]))
+    selected = query.where(customers.c.number.in_([location.customer_number for location in found]))
     now_at = {tuple(row) for row in w.execute(selected.order_by(customers.c.number).with_for_update(key_share=True))}
-    return [place for place in places if (place.customer_number, place.data_version, place.location_version) in now_at]
+    return [
+        location
+        for location in found
+        if (location.customer_number, location.data_version, location.location_version) in now_at
+    ]

@@ -90,12 +90,12 @@ class Correction:
 class StoredRows:
     """Where the rows of some customers are stored, and the corrections of single transactions, read in one snapshot."""
 
-    places: Sequence[Location]
+    locations: Sequence[Location]
     single_corrections: pl.DataFrame  # CORRECTIONS of single transactions
 
     @property
     def versions(self) -> Mapping[int, int]:
-        return {place.customer_number: place.data_version for place in self.places}
+        return {location.customer_number: location.data_version for location in self.locations}
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,15 @@ def read_stored_rows(r: Reading, lake: Lake, customer: Customer, *, client_wide:
 
     For a whole client, customers whose file is damaged are left out. Their jobs will report the damage.
     """
-    places = transactions.current_locations(r, [customer.number])
+    locations = transactions.current_locations(r, [customer.number])
     if client_wide:
-        places, _ = transactions.separate_damaged(lake, transactions.current_locations_of_client(r, customer.client_id))
-    single = find_in_force(r, [place.customer_number for place in places], corrections.c.transaction_id.is_not(None))
-    return StoredRows(places, single)
+        locations, _ = transactions.separate_damaged(
+            lake, transactions.current_locations_of_client(r, customer.client_id)
+        )
+    single = find_in_force(
+        r, [location.customer_number for location in locations], corrections.c.transaction_id.is_not(None)
+    )
+    return StoredRows(locations, single)
 
 
 def measure_reach(lake: Lake, stored_rows: StoredRows, new: NewCorrection) -> Reach:
@@ -144,7 +148,7 @@ def measure_reach(lake: Lake, stored_rows: StoredRows, new: NewCorrection) -> Re
     group = None if new.counterparty is None else _find_group(lake, stored_rows, new.counterparty)
     by_customer, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
-    for rows in _read_in_parts(lake, stored_rows.places, _SHOWN):
+    for rows in _read_in_parts(lake, stored_rows.locations, _SHOWN):
         found = find_changed_rows(
             rows, _new_as_frame(new, group, rows["customer_number"].unique()), stored_rows.single_corrections
         )
@@ -160,7 +164,7 @@ def find_row(lake: Lake, stored_rows: StoredRows, transaction_id: UUID) -> Corre
     """Return what corrections of a transaction depend on; None if there is no transaction with this id."""
     has_id = pl.col("transaction_id") == transaction_id.bytes
     columns = ("direction", "counterparty_name", "clean_description")
-    parts = _read_in_parts(lake, stored_rows.places, ("transaction_id", *columns))
+    parts = _read_in_parts(lake, stored_rows.locations, ("transaction_id", *columns))
     found = (rows.filter(has_id).select(columns) for rows in parts)
     return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
 
@@ -175,7 +179,7 @@ def suggest_similar(lake: Lake, stored_rows: StoredRows, new: NewCorrection, row
     if not (row.counterparty or words):
         return None
     wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
-    numbers = pl.Series("customer_number", [place.customer_number for place in stored_rows.places], pl.Int64)
+    numbers = pl.Series("customer_number", [location.customer_number for location in stored_rows.locations], pl.Int64)
     # The correction of the single row still decides that row. So the wider correction doesn't reach it.
     single_corrections = pl.concat([stored_rows.single_corrections, _new_as_frame(new, None, numbers)])
     reached = measure_reach(lake, replace(stored_rows, single_corrections=single_corrections), wider)
@@ -255,7 +259,7 @@ def was_changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
 def count_decided_rows(lake: Lake, stored_rows: StoredRows) -> Mapping[UUID, int]:
     """Return how many rows each correction decides now, by its id."""
     found = Counter[UUID]()
-    for rows in _read_in_parts(lake, stored_rows.places, ("category_basis",)):
+    for rows in _read_in_parts(lake, stored_rows.locations, ("category_basis",)):
         found.update({UUID(text): rows_ for text, rows_ in count_corrected_rows(rows).rows()})
     return found
 
@@ -263,7 +267,7 @@ def count_decided_rows(lake: Lake, stored_rows: StoredRows) -> Mapping[UUID, int
 def find_decided_customers(lake: Lake, stored_rows: StoredRows, correction: Correction) -> frozenset[int]:
     """Return the customers with rows that the correction decides now."""
     named = pl.col("category_basis").str.contains(str(correction.correction_id), literal=True)
-    parts = _read_in_parts(lake, stored_rows.places, ("customer_number", "category_basis"))
+    parts = _read_in_parts(lake, stored_rows.locations, ("customer_number", "category_basis"))
     return frozenset(number for rows in parts for number in rows.filter(named)["customer_number"].unique())
 
 
@@ -327,20 +331,22 @@ def _new_as_frame(new: NewCorrection, group: str | None, customer_numbers: pl.Se
 def _find_group(lake: Lake, stored_rows: StoredRows, counterparty: str) -> str:
     """Return the group of the counterparty that stored rows show under this name, else the name itself."""
     key, groups = key_of(counterparty), Counter[str]()
-    for rows in _read_in_parts(lake, stored_rows.places, ("counterparty_group", "counterparty_name")):
+    for rows in _read_in_parts(lake, stored_rows.locations, ("counterparty_group", "counterparty_name")):
         groups.update(dict(count_rows_by_counterparty(rows, key).rows()))
     return key if key in groups or not groups else groups.most_common(1)[0][0]
 
 
-def _read_in_parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _read_in_parts(lake: Lake, locations: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Yield the customers' current rows in parts that fit into memory."""
-    for place in (place for place in places if place.row_count > PART_ROWS):
-        for start in range(0, place.row_count, PART_ROWS):
-            yield place.scan(lake).slice(start, PART_ROWS).filter(current()).select(columns).collect()
-    small = sorted((place for place in places if place.row_count <= PART_ROWS), key=lambda place: place.path)
-    ends = accumulate(place.row_count for place in small)
+    for location in (location for location in locations if location.row_count > PART_ROWS):
+        for start in range(0, location.row_count, PART_ROWS):
+            yield location.scan(lake).slice(start, PART_ROWS).filter(current()).select(columns).collect()
+    small = sorted(
+        (location for location in locations if location.row_count <= PART_ROWS), key=lambda location: location.path
+    )
+    ends = accumulate(location.row_count for location in small)
     for _, part in groupby(zip(ends, small, strict=True), key=lambda pair: pair[0] // PART_ROWS):
-        yield transactions.scan(lake, [place for _, place in part]).filter(current()).select(columns).collect()
+        yield transactions.scan(lake, [location for _, location in part]).filter(current()).select(columns).collect()
 
 
 def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> None:

@@ -26,7 +26,7 @@ from storage.core.paging import Page
 from storage.customers.customers import Customer
 
 SLICE_ROWS = 1_000  # rows sent at once
-PLACES_READ_AT_ONCE = 10_000  # our judgement
+LOCATIONS_READ_AT_ONCE = 10_000  # our judgement
 PART_ROWS = 10_000  # rows of a customer's history in memory at once: the history may be much longer
 
 
@@ -91,16 +91,16 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
 
 
 def find_all_current_locations(db: Database) -> Iterator[Location]:
-    """Yield where the current values of all customers lie, by customer number.
+    """Yield where the current values of all customers are stored, by customer number.
 
     Some thousand are read at a time, each in a snapshot of its own: a slow caller holds no transaction open.
     """
     last = 0
     while True:
         with db.reading() as r:
-            some = r.execute(_CURRENT.where(locations.c.customer_number > last).limit(PLACES_READ_AT_ONCE)).all()
+            some = r.execute(_CURRENT.where(locations.c.customer_number > last).limit(LOCATIONS_READ_AT_ONCE)).all()
         yield from (Location(*row) for row in some)
-        if len(some) < PLACES_READ_AT_ONCE:
+        if len(some) < LOCATIONS_READ_AT_ONCE:
             return
         last = some[-1].customer_number
 
@@ -116,7 +116,7 @@ def current_locations_in_bucket(r: Reading, bucket: int) -> list[Location]:
 
 
 def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
-    """Return where these data versions (customer number → version) are stored; for each, the newest place."""
+    """Return where these data versions (customer number → version) are stored; for each, the newest location."""
     query = LOCATION.where(
         tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
     ).order_by(locations.c.location_version)
@@ -150,44 +150,44 @@ def find_version_at(r: Reading, customer: Customer, moment: datetime) -> int:
 
     Locations of old versions may have been deleted or moved, so jobs are read too: each has the version it ended with.
     """
-    of_places = select(func.max(locations.c.data_version)).where(
+    of_locations = select(func.max(locations.c.data_version)).where(
         locations.c.customer_number == customer.number, locations.c.created_at <= moment
     )
     of_jobs = select(func.max(jobs.c.data_version)).where(
         jobs.c.customer_number == customer.number, jobs.c.completed_at <= moment
     )
-    return max(r.execute(query).scalar_one() or 0 for query in (of_places, of_jobs))
+    return max(r.execute(query).scalar_one() or 0 for query in (of_locations, of_jobs))
 
 
 def find_own_columns(r: Reading, lake: Lake, client_id: UUID | None) -> set[str]:
     """Return the own columns that at least one stored transaction of the client has (of any client if None)."""
-    places = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
-    good, _ = separate_damaged(lake, places)
+    stored = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
+    good, _ = separate_damaged(lake, stored)
     return list_stated_columns(scan(lake, good).select("own_columns"))
 
 
-def separate_damaged(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
-    """Return the places whose file is undamaged, and by customer what is wrong with the other files.
+def separate_damaged(lake: Lake, stored: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
+    """Return the locations whose file is undamaged, and by customer what is wrong with the other files.
 
     One damaged file must not stop the work on other customers.
     """
     good: list[Location] = []
     damaged: dict[int, Corrupt] = {}
-    for place in places:
+    for location in stored:
         try:
-            lake.verified_path(place.path, place.sha256)
+            lake.verified_path(location.path, location.sha256)
         except Corrupt as error:
-            damaged[place.customer_number] = error
+            damaged[location.customer_number] = error
         else:
-            good.append(place)
+            good.append(location)
     return good, damaged
 
 
-def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
+def scan(lake: Lake, stored: Sequence[Location]) -> pl.LazyFrame:
     """Scan all rows of the given values, including superseded rows, with one scan per file."""
     by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
-    for place in places:
-        by_file[place.path, place.sha256].append(place.customer_number)
+    for location in stored:
+        by_file[location.path, location.sha256].append(location.customer_number)
     scans = [
         _segment(lake, path, sha256).filter(pl.col("customer_number").is_in(numbers))
         for (path, sha256), numbers in by_file.items()
@@ -220,10 +220,10 @@ def list_transactions(
         chosen: only these transactions.
         newest_first: in the opposite order.
     """
-    place = find_location(r, customer)
-    if place is None:
+    location = find_location(r, customer)
+    if location is None:
         return Listing([], 0, page, 0, NO_ROWS)
-    rows = place.scan(lake)
+    rows = location.scan(lake)
     conditions = [current(), *(() if chosen is None else chosen.conditions)]
     if job_id is not None:
         conditions.append(pl.col("job_id") == job_id.bytes)
@@ -234,9 +234,9 @@ def list_transactions(
         first, last = (count - last, count - first) if newest_first else (first, last)
         parts = [_read_between(rows, conditions, max(first, 0), max(last, 0))]
     else:
-        parts = [rows.slice(start, PART_ROWS).filter(conditions) for start in range(0, place.row_count, PART_ROWS)]
+        parts = [rows.slice(start, PART_ROWS).filter(conditions) for start in range(0, location.row_count, PART_ROWS)]
     in_order = [part.reverse() for part in reversed(parts)] if newest_first else parts
-    part_rows = min(place.row_count, PART_ROWS if page is None else page.count)
+    part_rows = min(location.row_count, PART_ROWS if page is None else page.count)
     return Listing(in_order, count, page, part_rows, totals)
 
 
@@ -263,5 +263,5 @@ def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Seque
 
 
 def _rows(r: Reading, lake: Lake, customer: Customer) -> pl.LazyFrame:
-    place = find_location(r, customer)
-    return pl.LazyFrame(schema=TRANSACTIONS) if place is None else place.scan(lake)
+    location = find_location(r, customer)
+    return pl.LazyFrame(schema=TRANSACTIONS) if location is None else location.scan(lake)

@@ -36,8 +36,8 @@ def find_retained_locations(r: Reading, customer_numbers: Iterable[int]) -> Mapp
     return found
 
 
-def read_version_of_value(lake: Lake, place: Location) -> int | None:
+def read_version_of_value(lake: Lake, location: Location) -> int | None:
     """Return the version that computed the value; None for a value without rows."""
-    newest = place.scan(lake).select(pl.col("enrichment_version").max()).collect()
+    newest = location.scan(lake).select(pl.col("enrichment_version").max()).collect()
     version: int | None = newest.item()
     return version

@@ -61,7 +61,7 @@ FACILITIES = pl.Schema(
         "inferred": pl.Boolean(),  # found by its payments alone, or its repayments are estimated from card payouts
         "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
         "withheld_share": pl.Float64(),  # of card takings, if inferred
-        "withheld_estimate": TOTAL,  # kept back of card takings since the funding, if inferred
+        "withheld_estimate": TOTAL,  # withheld from card takings since the funding, if inferred
         "estimated_remaining": TOTAL,  # null if unknown
         "remaining_confidence": pl.Float64(),  # 0–1, our judgement
         "remaining_method": Method,
@@ -275,10 +275,10 @@ def _add_misses(known: pl.LazyFrame, misses: Sequence[pl.LazyFrame]) -> pl.LazyF
     together = known
     for found in misses:
         together = together.join(found, on=_FACILITY, how="left", validate="1:1")
-    made_up = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
+    made_good = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
     return together.with_columns(
         *(pl.col(name).fill_null(pl.lit([], pl.List(pl.Date()))) for name in ("passed_over", "overdue")),
-        short=pl.col("missed_recently").fill_null(0) - made_up,
+        short=pl.col("missed_recently").fill_null(0) - made_good,
     )
 
 

@@ -232,7 +232,7 @@ def test_many_small_customers_fill_a_file_as_few_large_ones_do() -> None:
 def test_files_hold_customers_in_order_up_to_a_bound() -> None:
     rows = [FILE_ROWS // 3] * 5 + [3 * FILE_ROWS] + [FILE_ROWS // 3] * 2
     moving = [live(number, count, "a", 1, 1) for number, count in enumerate(rows)]
-    cut = [[each.place.customer_number for each in together] for together in divide_into_files(moving)]
+    cut = [[each.location.customer_number for each in together] for together in divide_into_files(moving)]
     assert cut == [[0, 1, 2], [5], [3, 4, 6], [7]]
 
 

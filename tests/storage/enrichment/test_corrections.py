@@ -131,6 +131,6 @@ def test_rows_are_read_in_parts(
     commit(store, {each.number: nth + 1 for nth, each in enumerate(several)}, now)
     with store.db.reading() as r:
         on = corrections.read_stored_rows(r, store.lake, several[0], client_wide=True)
-    parts = list(corrections._read_in_parts(store.lake, on.places, ("customer_number",)))
-    assert sum(part.height for part in parts) == sum(place.row_count for place in on.places)
+    parts = list(corrections._read_in_parts(store.lake, on.locations, ("customer_number",)))
+    assert sum(part.height for part in parts) == sum(location.row_count for location in on.locations)
     assert set(pl.concat(parts)["customer_number"]) == {each.number for each in several}

@@ -99,6 +99,6 @@ def test_each_current_location_is_read_in_parts_and_only_the_current_ones(
     with store.db.reading() as r:
         expected = transactions.current_locations(r)
     for at_once in (1, 2, 3, 4, 5):
-        monkeypatch.setattr(transactions, "PLACES_READ_AT_ONCE", at_once)
+        monkeypatch.setattr(transactions, "LOCATIONS_READ_AT_ONCE", at_once)
         assert list(transactions.find_all_current_locations(store.db)) == expected
     assert [place.row_count for place in expected] == [1, 2, 1, 1]

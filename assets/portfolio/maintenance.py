@@ -73,7 +73,7 @@ def carry_out(
                 maintenance.advance(
                     w, task, bucket, datetime.now(UTC), len(customers), changed=counts.changed, failed=counts.failed
                 )
-            rest(store, time.monotonic() - began)
+            pause(store, time.monotonic() - began)
     except BaseException as error:  # also when the run is stopped from Dagster's pages
         _end(store, task, bucket, type(error).__name__)
         raise
@@ -98,7 +98,7 @@ def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) 
         yield customers
 
 
-def rest(store: Store, worked_s: float) -> None:
+def pause(store: Store, worked_s: float) -> None:
     """Pause in proportion to the time just worked. Then wait for unfinished jobs, for at most LONGEST_WAIT_S."""
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S

@@ -1,1 +1,1 @@
-"""Work of people that goes on by itself."""
+"""What happens to alerts without a person: snoozes end."""

@@ -76,7 +76,7 @@ def parse_taxonomy(document: Mapping[str, Any]) -> Taxonomy:
 def describe_other_version(facts: Mapping[str, Any]) -> str | None:
     """Return a sentence if a fitted model states another version of the taxonomy (`taxonomy`), else None.
 
-    Models that were fitted before they stated it are not known to differ.
+    A model that states no version counts as fitted with the present one.
     """
     fitted = facts.get("taxonomy", VERSION)
     if fitted == VERSION:

@@ -1,7 +1,7 @@
 """The form in which descriptions are compared.
 
-Transaction ids are derived from this text, so it is part of a transaction's identity. Which descriptions it makes
-equal must never change without a new kind of id.
+Transaction ids are derived from this text, so it is part of a transaction's identity. Descriptions that are equal in
+this form must stay equal, and others different: a change of it needs a new kind of id.
 """
 
 from functools import cache

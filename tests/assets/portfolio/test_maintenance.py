@@ -17,7 +17,7 @@ from assets.core.batches import Work
 from assets.enrichment import transactions
 from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import tables
-from assets.portfolio.maintenance import Counts, carry_out, rest, slices
+from assets.portfolio.maintenance import Counts, carry_out, pause, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from pipelines.reports import REPORTS
 from pipelines.vocabulary.report_status import ReportStatus
@@ -213,15 +213,15 @@ def test_between_slices_maintenance_rests_while_jobs_wait(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 60)
-    rest(store, worked_s=0)  # no job waits
+    pause(store, worked_s=0)  # no job waits
     lenders[0].submit(SALE)
-    resting = threading.Thread(target=rest, args=(store, 0))
-    resting.start()
-    resting.join(timeout=0.3)
-    assert resting.is_alive()
+    pausing = threading.Thread(target=pause, args=(store, 0))
+    pausing.start()
+    pausing.join(timeout=0.3)
+    assert pausing.is_alive()
     lenders[0].end_all()
-    resting.join(timeout=30)
-    assert not resting.is_alive()
+    pausing.join(timeout=30)
+    assert not pausing.is_alive()
 
 
 def test_slices_are_limited_by_rows_and_a_larger_customer_has_its_own() -> None:

@@ -4,6 +4,7 @@ There are no templates for banks. Headings are looked up in one list of synonyms
 known heading gets its role from its values: dates, amounts, running balances that follow from amounts, or texts.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -33,6 +34,7 @@ MAX_MONEY_COLUMNS = 5  # without a heading
 _MAX_TRIED = 7  # including columns that headings name
 _MONEY_ROLES = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
+_OTHER_UNITS = r"(?i)\b(?:cents|thousands?|millions?|minor units?)\b|['’]0{3}s?\b|\bx ?1,?000\b"
 _CONVENTION = "No balance proves which column is which: the usual order was assumed."
 
 
@@ -71,7 +73,8 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
     """Find the roles of a sheet's columns. If the user gave a `layout`, it decides them.
 
     Raises:
-        InvalidRequest: no column holds dates or none holds amounts; or the layout names a column that does not exist.
+        InvalidRequest: no column holds dates or none holds amounts; amounts are in cents or thousands; or the layout
+            names a column that does not exist.
     """
     headed = _find_heading(sheet)
     columns = headed or Columns({}, (), 0, None, decimal_comma=False)
@@ -85,6 +88,7 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
         if not _has_role(found.roles, role):
             raise refusal("NoColumn", f"has no column that clearly contains {what}: give the column a heading")
     found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
+    _require_whole_units(sheet, found)
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 
 
@@ -121,6 +125,15 @@ def _first_transaction(sheet: Sheet, columns: Columns) -> int:
     paid = pl.any_horizontal(money(pl.col(name), decimal_comma=columns.decimal_comma).is_not_null() for name in flows)
     begins = sheet.cells.select((dated | paid).arg_true().first()).item()
     return 0 if begins is None else int(begins)
+
+
+def _require_whole_units(sheet: Sheet, columns: Columns) -> None:
+    """Raise if a heading or a line before it says that amounts are in cents or in thousands."""
+    headings = [(columns.heading or {}).get(columns.roles.get(role, ""), "") for role in _MONEY_ROLES]
+    before = sheet.cells.head(columns.preamble).drop("line").iter_rows()
+    lines = [line for cells in before if re.search(r"(?i)\bamounts?\b", line := " ".join(filter(None, cells)))]
+    if unit := next((text for text in (*headings, *lines) if re.search(_OTHER_UNITS, text)), None):
+        raise refusal("OtherUnit", f"has amounts in another unit: {unit}")
 
 
 def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:

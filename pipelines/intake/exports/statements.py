@@ -16,13 +16,15 @@ import polars as pl
 from pipelines.intake.as_sent import DIGESTS, Digest, mask_rows, temporary_digest
 from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
-from pipelines.intake.exports.headings import synonyms
+from pipelines.intake.exports.headings import roles_in, synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, refusal, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps, decide_signs
 from pipelines.intake.exports.values import (
+    First,
     day,
     exact,
+    has_short_year,
     is_ambiguous_day,
     may_group,
     money,
@@ -96,6 +98,10 @@ _OF_NO_TYPE = (
 _COMPANY = r"(?i)(?:\b|_)(?:pty|ltd|limited|inc|llc|plc|trust|group)(?:\b|_)"
 _PRODUCT = r"(?i)credit[ _-]?card|term[ _-]?deposit|(?:home|car|personal|business|equipment)[ _-]?loan|loan[ _-]?acc"
 _BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
+_NAMES_ACCOUNT = (
+    r"(?i)^\W*(?:bank |cheque |savings )?(?:account|acct|a/c|iban)\b(?: (?:number|no\.?|num|id))?[^0-9a-z]*"
+    r"((?:[a-z]{2}[0-9]{2})?[0-9xX*][0-9xX* -]{2,}[0-9])"
+)
 _SHORTENED = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2}$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
 _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
@@ -105,6 +111,7 @@ _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day 
 _THOUSANDS_ASSUMED = "No amount shows whether commas separate thousands or decimals: thousands were assumed."
 _MARKS: tuple[Literal["."], Literal[","]] = (".", ",")
 _AMOUNTS = ("amount", "debit", "credit", "balance")
+_FAR_CLOSER = 4  # times; our judgement
 _MAX_STATUSES = 5  # named in a note
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances are of one account if they share at least this many rows, and nearly all of their rows on
@@ -167,20 +174,26 @@ def contents_of(
         digest: applied to ids and descriptions where masking changes them. None: nothing is masked.
 
     Raises:
-        InvalidRequest: a spreadsheet has shortened account numbers, so that several may look the same.
+        InvalidRequest: a spreadsheet has shortened account numbers, so that several may look the same; or the file has
+            several tables, with other columns or of other accounts.
     """
     preamble = sheet.cells.head(columns.preamble)
     body = sheet.cells.slice(columns.first_row)
-    repeats_heading = _is_heading(columns)
+    repeats_heading = _is_heading(body, columns)
     rows = body.filter(~repeats_heading).pipe(_select_roles, columns)
     if rows["account"].str.contains(_SHORTENED).any():
         raise refusal("ShortenedNumber", "has account numbers that a spreadsheet has shortened, such as 1.2E+11")
-    month_first, dates_note = _month_first(rows)
+    first, dates_note = _find_order_of_dates(rows)
     is_ambiguous, thousands_note = _find_ambiguous(rows, columns)
-    read = rows.pipe(_read_values, columns, is_ambiguous, month_first=month_first).with_columns(
+    read = rows.pipe(_read_values, columns, is_ambiguous, first).with_columns(
         known_type=_known_type(_stated_type(name, preamble, columns)),
         asked_for=pl.lit(value=True) if customer is None else pl.col("customer").eq_missing(customer),
     )
+    other = read.filter(_fault().is_null(), _is_footer(), ~pl.col("states_total"))["line"]
+    is_between = pl.col("line").is_in(other.implode()) & (
+        pl.col("line") < pl.lit(read.filter("is_dated")["line"]).max()
+    )
+    _require_one_account(preamble, body.filter(is_between), columns)
     sound = read.filter(_fault().is_null(), ~_is_footer(), ~pl.col("states_total"))
     split = "amount" not in columns.roles
     stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)
@@ -190,7 +203,7 @@ def contents_of(
         PREAMBLE: preamble.filter(~pl.col("line").is_in(early["line"].implode()))["line"],
         STATES_BALANCE: sound.filter(_only_states_balance())["line"],
         STATES_TOTAL: read.filter(_fault().is_null(), "states_total")["line"],
-        NO_AMOUNT: read.filter(_fault().is_null(), _is_footer(), ~pl.col("states_total"))["line"],
+        NO_AMOUNT: other,
     }
     return Contents(
         statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_land, columns, digest))),
@@ -216,11 +229,35 @@ def _build_no_rows(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
     return pl.concat(frames).cast(NO_ROW).sort("line")
 
 
-def _is_heading(columns: Columns) -> pl.Expr:
-    """Match a repeated heading, found where exports were concatenated."""
-    named = columns.heading or {}
-    repeats = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
-    return repeats.fill_null(value=False)
+def _is_heading(body: pl.DataFrame, columns: Columns) -> pl.Series:
+    """Return which lines repeat the heading, found where exports were concatenated.
+
+    Raises:
+        InvalidRequest: another heading gives the columns other roles.
+    """
+    dates = set(synonyms()["date"])
+    cells = [pl.col(name).str.to_lowercase().is_in(dates) for name in body.columns[1:]]
+    maybe = body.filter(pl.any_horizontal(pl.lit(value=False), *cells)) if columns.heading else body.clear()
+    found = [(row.pop("line"), {name: text for name, text in row.items() if text}) for row in maybe.to_dicts()]
+    headings = {line: roles_in(cells) for line, cells in found}
+    own = roles_in(columns.heading or {})
+    lines = [line for line, roles in headings.items() if "date" in roles and roles.keys() & _AMOUNTS]
+    for line in lines:
+        if headings[line] != own:
+            raise refusal("SecondHeading", f"has another heading on line {line}, for other columns than the first one")
+    return body["line"].is_in(lines)
+
+
+def _require_one_account(preamble: pl.DataFrame, between: pl.DataFrame, columns: Columns) -> None:
+    """Raise if lines `between` the rows name another account than those above them (`Account: 1234 5678`)."""
+    if columns.roles.keys() & {"account", "account_name"}:
+        return
+    text = pl.concat_str(pl.exclude("line"), separator=" ", ignore_nulls=True)
+    number = text.str.extract(_NAMES_ACCOUNT).str.replace_all(r"[ -]", "")
+    above, below = (lines.select("line", number=number).drop_nulls() for lines in (preamble, between))
+    other = below.filter(~pl.col("number").is_in((below.head(1) if above.is_empty() else above)["number"].implode()))
+    if not other.is_empty():
+        raise refusal("SeveralAccounts", f"names another account on line {other['line'][0]} than before it")
 
 
 def _select_roles(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
@@ -257,29 +294,47 @@ def _known_type(stated: str | None) -> pl.Expr:
     return pl.coalesce(*(_type_of(pl.col(name)) for name in own), pl.lit(stated, pl.String))
 
 
-def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
-    """Return whether 3/2/2026 is the second of March in this file: only if a date proves it and none disproves it. The
-    second result is a note.
+def _find_order_of_dates(rows: pl.DataFrame) -> tuple[First, str]:
+    """Return how dates in numbers begin in this file, and a note: with the day, unless dates prove that it is the month
+    and none disproves it, or the two digits of the year fit far better.
     """
     text = pl.col("date")
     numbered = rows.filter(is_ambiguous_day(text)).select(
-        "date", "line", as_day=day(text).is_not_null(), as_month=day(text, month_first=True).is_not_null()
+        "date", "line", as_day=day(text).is_not_null(), as_month=day(text, First.MONTH).is_not_null()
     )
+    if _begin_with_short_year(numbered):
+        return First.SHORT_YEAR, f"Dates were read with the year first, such as {numbered['date'][0]}."
     as_day, as_month = pl.col("as_day"), pl.col("as_month")
     proofs = numbered.filter(as_month & ~as_day)
     if proofs.is_empty():
-        return False, _DAY_ASSUMED if not numbered.is_empty() and numbered.filter(~as_month).is_empty() else ""
+        return First.DAY, _DAY_ASSUMED if not numbered.is_empty() and numbered.filter(~as_month).is_empty() else ""
     proof = f"{proofs['date'][0]} on line {proofs['line'][0]}"
     if numbered.filter(as_day & ~as_month).is_empty():
-        return True, f"Dates were read with the month first: {proof} is not a date otherwise."
-    return False, f"Dates were read with the day first, though {proof} is a date only with the month first."
+        return First.MONTH, f"Dates were read with the month first: {proof} is not a date otherwise."
+    return First.DAY, f"Dates were read with the day first, though {proof} is a date only with the month first."
 
 
-def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, *, month_first: bool) -> pl.DataFrame:
+def _begin_with_short_year(dates: pl.DataFrame) -> bool:
+    """Return whether all dates have a year of two digits and, with the year first, lie far closer together.
+
+    With the day last, each further day of a month would be another year.
+    """
+    text = pl.col("date")
+    if dates.is_empty() or not dates.select(has_short_year(text).all()).item():
+        return False
+    read = dates.select(**{first.name: day(text, first).str.to_date(strict=False) for first in First})
+    whole = [first for first in First if read[first.name].null_count() == 0]
+    days = read.select(pl.all().max().sub(pl.all().min()).dt.total_days()).row(0, named=True)
+    spans = {first: int(days[first.name]) for first in whole}
+    others = [span for first, span in spans.items() if first is not First.SHORT_YEAR]
+    return First.SHORT_YEAR in spans and all(spans[First.SHORT_YEAR] * _FAR_CLOSER < span for span in others)
+
+
+def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, first: First) -> pl.DataFrame:
     """Rewrite dates and amounts in the API's notation where they can be read. `both`: debit and credit are filled."""
     plain = {name: money(pl.col(name), decimal_comma=columns.decimal_comma) for name in _AMOUNTS}
     read = rows.with_columns(
-        plain_date=day(pl.col("date"), month_first=month_first),
+        plain_date=day(pl.col("date"), first),
         plain_fee=money(pl.col("fee"), decimal_comma=columns.decimal_comma),
         **{f"plain_{name}": expression for name, expression in plain.items()},
     )
@@ -287,7 +342,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, *,
     in_two = _split_amount(debit_negative=_mostly_negative(read["plain_debit"]))
     return read.with_columns(
         date=pl.coalesce("plain_date", "date"),
-        value_date=day(pl.col("value_date"), month_first=month_first),
+        value_date=day(pl.col("value_date"), first),
         is_dated=pl.col("plain_date").is_not_null(),
         amount=pl.coalesce("plain_amount", "amount", in_two),
         balance=pl.coalesce("plain_balance", "balance"),

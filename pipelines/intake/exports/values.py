@@ -4,6 +4,7 @@ A text that can't be read becomes null. Nothing is computed, so the digits of a 
 """
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -24,6 +25,7 @@ _NAMED_SHORT_YEAR = r"^[0-9]{1,2}/[a-z]{3}/[0-9]{2}$"
 _NAME_FIRST = r"^[a-z]{3}/[0-9]{1,2}/[0-9]{4}$"
 _DAY_FIRST = ((_NUMBERS, "%d/%m/%Y"), (_SHORT_YEAR, "%d/%m/%y"))
 _MONTH_FIRST = ((_NUMBERS, "%m/%d/%Y"), (_SHORT_YEAR, "%m/%d/%y"))
+_SHORT_YEAR_FIRST = ((_NUMBERS, "%d/%m/%Y"), (_SHORT_YEAR, "%y/%m/%d"))
 _PLAIN = (
     (_YEAR_FIRST, "%Y/%m/%d"),
     (_DIGITS_ALONE, "%Y%m%d"),
@@ -54,11 +56,19 @@ _DOTTED = (
 _COMMAED = r"^(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
 
 
-def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
-    """Return a printed date as ISO text, without a time after it. `3/2/2026` is the third of February unless
-    `month_first`. A date-time in UTC is not changed.
+class First(Enum):
+    """The part of a date in numbers that comes first: `3/2/2026` is 3 February or 2 March, `26/2/3` 26 February 2003
+    or 3 February 2026. A year of four digits can be recognised.
     """
-    return _read_distinct(text, _read_days, _MONTH_FIRST if month_first else _DAY_FIRST)
+
+    DAY = _DAY_FIRST
+    MONTH = _MONTH_FIRST
+    SHORT_YEAR = _SHORT_YEAR_FIRST
+
+
+def day(text: pl.Expr, first: First = First.DAY) -> pl.Expr:
+    """Return a printed date as ISO text, without a time after it. A date-time in UTC is not changed."""
+    return _read_distinct(text, _read_days, first.value)
 
 
 def _read_distinct(text: pl.Expr, read: Callable[[pl.DataFrame, T], pl.Series], option: T) -> pl.Expr:
@@ -84,13 +94,18 @@ def _read_days(texts: pl.DataFrame, numbers: Sequence[tuple[str, str]]) -> pl.Se
 
 
 def is_day(text: pl.Expr) -> pl.Expr:
-    """Match texts that are dates, with the day or the month first."""
-    return _read_distinct(text, _read_days, (*_DAY_FIRST, *_MONTH_FIRST)).is_not_null()
+    """Match texts that are dates, whichever part comes first."""
+    return _read_distinct(text, _read_days, (*_DAY_FIRST, *_MONTH_FIRST, *_SHORT_YEAR_FIRST)).is_not_null()
 
 
 def is_ambiguous_day(text: pl.Expr) -> pl.Expr:
     """Match dates in numbers whose first or second number may be the month."""
     return _normalise_date(text).str.contains(rf"{_NUMBERS}|{_SHORT_YEAR}")
+
+
+def has_short_year(text: pl.Expr) -> pl.Expr:
+    """Match dates in numbers of at most two digits."""
+    return _normalise_date(text).str.contains(_SHORT_YEAR)
 
 
 def _normalise_date(text: pl.Expr) -> pl.Expr:

@@ -180,3 +180,57 @@ def test_unknown_statuses_are_named_but_not_the_states_of_shops() -> None:
     )
     assert "Rows with an unknown status count as posted: 'Reversed'." in known.notes
     assert not any("status" in note for note in shops.notes)
+
+
+def _refusal_of(text: str) -> str:
+    with pytest.raises(InvalidRequest) as refused:
+        read("export.csv", text.encode())
+    return refused.value.code
+
+
+def test_a_file_of_several_tables_with_different_columns_is_refused() -> None:
+    first = "Date,Details,Debit,Credit\n2026-03-01,RENT,10.00,\n2026-03-02,SALE,,20.00\n"
+    for second in (
+        "DATE,DETAILS,CREDIT,DEBIT\n2026-03-03,SALE,20.00,\n",
+        "Date,Details,Amount,Balance\n2026-03-03,SALE,2,3\n",
+    ):
+        assert _refusal_of(first + second) == "Export.SecondHeading", second
+    repeated = read("export.csv", (first + first.replace("Date,Details", "DATE,Details")).encode())
+    assert (repeated.headings, [each.rows.height for each in repeated.statements]) == (2, [4])
+
+
+def test_a_file_whose_lines_name_several_accounts_is_refused() -> None:
+    table = "Date,Details,Amount,Balance\n2026-03-01,RENT,-10.00,90.00\n2026-03-02,SALE,20.00,110.00\n"
+    for above, between in (
+        *(("Account,11111111\n", "Account,22222222\n"), ("Account Number: 1111 1111\n", "\nAccount No. 2222 2222\n")),
+        ("", "A/C 11111111\n" + table + "A/C 22222222\n"),
+    ):
+        assert _refusal_of(above + table + between + table) == "Export.SeveralAccounts", (above, between)
+    for above, between in (
+        *(("Account,11111111\n", "Account 1111-1111\n"), ("Account,11111111\nIBAN AU11111111\n", "Account,11111111\n")),
+        ("Account,11111111\n", "Call 22222222 about your account\n"),
+    ):
+        contents = read("export.csv", (above + table + between + table).encode())
+        assert [each.rows.height for each in contents.statements] == [4], (above, between)
+
+
+def test_amounts_in_cents_or_thousands_are_refused() -> None:
+    rows = "2026-03-01,RENT,-10\n2026-03-02,SALE,20\n"
+    for heading in (
+        *("Date,Details,Amount (cents)\n", "Date,Details,Amount (AUD '000)\n", "Date,Details,Amount in thousands\n"),
+        "All amounts in $'000\nDate,Details,Amount\n",
+    ):
+        assert _refusal_of(heading + rows) == "Export.OtherUnit", heading
+
+
+def test_years_of_two_digits_may_come_first() -> None:
+    rows = "Date,Details,Amount\n{},RENT,-10.00\n{},SHOP,-5.00\n{},SALE,20.00\n"
+    for printed in (("26/03/01", "26/03/02", "26/03/13"), ("25-12-30", "25-12-31", "26-01-02")):
+        contents = read("export.csv", rows.format(*printed).encode())
+        iso = ["20" + text.replace("/", "-") for text in printed]
+        assert [each.rows["date"].to_list() for each in contents.statements] == [iso], printed
+        assert any("year first" in note for note in contents.notes), printed
+    for printed in (("01/03/26", "02/03/26", "13/03/26"), ("26/03/25", "27/03/25", "25/03/26"), ("26/03/25",) * 3):
+        contents = read("export.csv", rows.format(*printed).encode())
+        iso = [f"20{text[6:]}-{text[3:5]}-{text[:2]}" for text in printed]
+        assert [each.rows["date"].to_list() for each in contents.statements] == [iso], printed

@@ -12,13 +12,14 @@ from dagster import AssetExecutionContext, AssetSpec, MaterializeResult, Resourc
 
 from assets.core import checks, plots
 from assets.core.batches import Work, batch_of, days, isolate_failures
-from assets.enrichment import retractions
+from assets.enrichment import documents, retractions
 from assets.enrichment.retractions import BatchRetractions
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
 from pipelines.enrichment.enrichment import enrich, find_changed_customers
 from pipelines.enrichment.knowledge import Knowledge
+from pipelines.enrichment.matching.replacements import Documents
 from pipelines.figures.accounts import unchanged_details
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
@@ -87,6 +88,7 @@ class _PassInput:
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     retracting: BatchRetractions
+    documents: Documents
     recomputing: Sequence[Job]  # they bring no rows, only changed knowledge about their customers
     knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → the data version that was read
@@ -101,6 +103,7 @@ class _PassInput:
         return replace(
             self,
             retracting=self.retracting.for_customers(customers),
+            documents=self.documents.for_customers(customers),
             knowledge=self.knowledge.for_customers(customers),
             landed=self.landed.filter(only),
             held=self.held.filter(only),
@@ -115,7 +118,7 @@ class _Pass:
     duplicates: pl.DataFrame
     rejected: pl.DataFrame
     changed: frozenset[int]
-    unchanged_details: frozenset[bytes]
+    warnings: Mapping[bytes, Sequence[Mapping[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Computed:
     rejected: pl.DataFrame
     changed: frozenset[int]  # customers whose value differs from the stored one
     failed: frozenset[int]  # customers that could not be computed
-    unchanged_details: frozenset[bytes]  # ids of jobs that stated details of an account in vain
+    warnings: Mapping[bytes, Sequence[Mapping[str, str]]]  # for the submissions' senders, by job id
     unreadable_files: int  # of submissions
 
 
@@ -143,6 +146,7 @@ def _read(store: Store, work: Work) -> _PassInput:
     readable, unreadable = landing.separate_damaged(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
         retracting = retractions.read(r, store.lake, work.jobs)
+        stated = documents.read(r, store.lake, work.jobs, store.settings.timezone)
         known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         locations = transactions.current_locations(r, work.customers)
@@ -155,6 +159,7 @@ def _read(store: Store, work: Work) -> _PassInput:
         jobs=readable,
         unreadable=unreadable,
         retracting=retracting,
+        documents=stated,
         recomputing=[job for job in work.jobs if job.flow in RECOMPUTING],
         knowledge=known,
         versions=read_versions,
@@ -182,7 +187,7 @@ def _compute(inputs: _PassInput) -> Computed:
         rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
         changed=frozenset().union(*(one.changed for one in passes)),
         failed=frozenset(failed),
-        unchanged_details=frozenset().union(*(one.unchanged_details for one in passes)),
+        warnings={job_id: warnings for one in passes for job_id, warnings in one.warnings.items()},
         unreadable_files=len(inputs.unreadable),
     )
 
@@ -190,11 +195,14 @@ def _compute(inputs: _PassInput) -> Computed:
 def _run_pass(inputs: _PassInput) -> _Pass:
     validated = validate(inputs.landed, inputs.timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    enriched = enrich(inputs.held.collect(), accepted, inputs.retracting.validate(inputs.timezone), inputs.knowledge)
+    retracted = inputs.retracting.validate(inputs.timezone)
+    enriched = enrich(inputs.held.collect(), accepted, retracted, inputs.knowledge, inputs.documents)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
     changed = find_changed_customers(enriched.before, rows)
     in_vain = unchanged_details(accepted, duplicates, rows) if duplicates.height else ()
-    return _Pass(rows, duplicates, rejected, frozenset(changed), frozenset(in_vain))
+    warnings = documents.warn_of_replacements(accepted, rows, inputs.documents)
+    warnings |= {job_id: [UNCHANGED_DETAILS, *warnings.get(job_id, ())] for job_id in in_vain}
+    return _Pass(rows, duplicates, rejected, frozenset(changed), warnings)
 
 
 def _write(store: Store, work: Work, inputs: _PassInput, computed: Computed) -> Committed:
@@ -251,7 +259,7 @@ def _end_jobs(inputs: _PassInput, computed: Computed, outcomes_path: str | None)
             duplicates.get(job.job_id.bytes, 0),
             inputs.versions[job.customer_number] + (job.customer_number in computed.changed),
             outcomes_path,
-            [UNCHANGED_DETAILS] if job.job_id.bytes in computed.unchanged_details else [],
+            computed.warnings.get(job.job_id.bytes, ()),
         )
         for job in (*inputs.jobs, *inputs.retracting.jobs, *inputs.recomputing)
     ]

@@ -20,6 +20,7 @@ from pipelines.enrichment.facilities import mark_facilities
 from pipelines.enrichment.flags import add_flags
 from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge
 from pipelines.enrichment.learned.model_file import load_base
+from pipelines.enrichment.matching.replacements import NO_DOCUMENTS, Documents
 from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retractions, identify_without
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import merge_cut_groups
@@ -63,6 +64,7 @@ def enrich(
     accepted: pl.DataFrame,
     retractions: Retractions = NO_RETRACTIONS,
     knowledge: Knowledge = NOTHING_KNOWN,
+    documents: Documents = NO_DOCUMENTS,
 ) -> Enriched:
     """Add accepted rows to what is held, remove retracted ones, and enrich all rows of every customer.
 
@@ -72,8 +74,9 @@ def enrich(
         accepted: new, validated rows of these customers (schema ACCEPTED).
         retractions: submissions to take back.
         knowledge: what is known about the customers besides their transactions.
+        documents: what decides whether a statement replaces an earlier one. Without them, none does.
     """
-    replayed = identify_without(held.filter(not_retracted()), accepted, retractions)
+    replayed = identify_without(held.filter(not_retracted()), accepted, retractions, documents)
     identified, former = replayed.identified, pl.concat([held.filter(~not_retracted()), replayed.former])
     before, remembered = fingerprint_customers(held), held.select(REMEMBERED)
     del held, replayed  # a long history takes gigabytes, and what follows needs little of it

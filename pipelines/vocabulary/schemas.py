@@ -167,8 +167,8 @@ OVERWRITTEN = (
 )
 
 # A customer's enriched transactions, always replaced as a whole, sorted by SORT_KEY. Superseded revisions, pending rows
-# with a posting, and retracted rows stay and are marked. The rows held right after job n are those with
-# since_seq <= n < superseded_seq.
+# with a posting, rows of statements that later ones replaced, and retracted rows stay and are marked. The rows held
+# right after job n are those with since_seq <= n < superseded_seq.
 TRANSACTIONS = pl.Schema(
     {
         **ACCEPTED,

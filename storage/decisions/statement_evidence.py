@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 from sqlalchemy import select
 
+from pipelines.enrichment.matching.replacements import REPLACES_EARLIER
 from pipelines.figures.context import STATEMENTS
 from storage.core.database import AnyRow, Reading
 from storage.core.models import Flow, JobStatus, jobs, statement_files, statements
@@ -18,8 +19,9 @@ def read_evidence(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
     """Return the customers' statements in schema STATEMENTS. A file that was sent twice counts once.
 
     Args:
-        versions: customer number → data version. A statement counts from the version that its rows created. If it had
-            no new rows, it counts from the next version, so that the evidence of a version never changes.
+        versions: customer number → data version. A statement counts from the version that its rows created. If it
+            neither had new rows nor replaced any, it counts from the next version, so that the evidence of a version
+            never changes.
     """
     submissions = _submissions_behind(r, versions)
     files = statement_files.c
@@ -40,7 +42,8 @@ def read_evidence(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
 
 def _submissions_behind(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     """Return the ids of the jobs with PDFs that the versions are based on."""
-    query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.retracts, jobs.c.data_version, jobs.c.enriched_rows)
+    names = ("job_id", "customer_number", "retracts", "data_version", "enriched_rows", "warnings")
+    query = select(*(jobs.c[name] for name in names))
     ended: list[AnyRow] = list(
         r.execute(
             query.where(
@@ -50,25 +53,24 @@ def _submissions_behind(r: Reading, versions: Mapping[int, int]) -> set[Any]:
             )
         )
     )
-    added_rows = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
-    return (
-        set(added_rows)
-        - set(_later_than(ended, added_rows, versions))
-        - set(_retracted_ids(ended, added_rows, versions))
-    )
+    changed = {row.job_id: _changed_rows(row) for row in ended if row.retracts is None}
+    return set(changed) - set(_later_than(ended, changed, versions)) - set(_retracted_ids(ended, changed, versions))
 
 
-def _later_than(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+def _changed_rows(row: AnyRow) -> bool:
+    """Return whether a submission had new rows, or replaced some: a statement may only lack rows of an earlier one."""
+    return bool(row.enriched_rows) or any(warning["code"] == REPLACES_EARLIER for warning in row.warnings)
+
+
+def _later_than(ended: Iterable[AnyRow], changed: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     """Return the ids of submissions that count only in later versions."""
-    selected = (row for row in ended if row.job_id in added_rows)
-    return (row.job_id for row in selected if not _counts_in_version(row, added_rows[row.job_id], versions))
+    selected = (row for row in ended if row.job_id in changed)
+    return (row.job_id for row in selected if not _counts_in_version(row, changed[row.job_id], versions))
 
 
-def _retracted_ids(
-    ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]
-) -> Iterable[Any]:
-    retractions = (row for row in ended if row.retracts in added_rows)
-    return (row.retracts for row in retractions if _counts_in_version(row, added_rows[row.retracts], versions))
+def _retracted_ids(ended: Iterable[AnyRow], changed: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+    retractions = (row for row in ended if row.retracts in changed)
+    return (row.retracts for row in retractions if _counts_in_version(row, changed[row.retracts], versions))
 
 
 def _counts_in_version(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:

@@ -8,7 +8,7 @@ Statements of retracted or failed submissions are not found any more. So if a fi
 it is also read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from uuid import UUID
 import polars as pl
 from sqlalchemy import ColumnElement, exists, insert, null, select, update
 
+from pipelines.enrichment.matching.replacements import PERIODS
 from pipelines.intake.accounts import Account
 from pipelines.intake.pdf.page.result import Extraction, Kind, Reason, Refusal, Severity, Signal, Statement, Verdict
 from pipelines.intake.statement_rows import entries_of
@@ -409,6 +410,20 @@ def find(
     return Paged([_as_statement(row) for row in rows], count_total(r, query), page)
 
 
+def find_periods(r: Reading, customer_numbers: Collection[int]) -> pl.DataFrame:
+    """Return the customers' valid statements that were issued for a stated period, in schema PERIODS."""
+    issued = (
+        statements.c.customer_number.in_(customer_numbers),
+        statements.c.kind == Kind.STATEMENT,
+        statements.c.period_start.is_not(None),
+        statements.c.period_end.is_not(None),
+        statements.c.account_number.is_not(None),
+    )
+    columns = [statement_files.c.file_name if name == "file_name" else statements.c[name] for name in PERIODS]
+    rows = r.execute(_VALID_STATEMENTS.with_only_columns(*columns).where(*issued))
+    return pl.DataFrame([_as_period(row) for row in rows], schema=PERIODS)
+
+
 def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
     """Return the customer's statement.
 
@@ -484,6 +499,13 @@ def _as_statement(row: AnyRow) -> StoredStatement:
     for name in ("credit_limit", "opening_balance", "closing_balance"):
         values[name] = None if values[name] is None else Decimal(values[name])
     return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})
+
+
+def _as_period(row: AnyRow) -> dict[str, Any]:
+    ids = {name: getattr(row, name).bytes for name in ("statement_id", "account_id", "job_id")}
+    others = {name: getattr(row, name) for name in ("customer_number", "file_name", "period_start", "period_end")}
+    opening = None if row.opening_balance is None else Decimal(row.opening_balance)
+    return {**ids, **others, "opening_balance": opening}
 
 
 def _signals(stored: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:

@@ -44,11 +44,13 @@ class Lender:
         with self.store.db.reading() as r:
             return customers.get(r, self._customer.client_id, self._customer.customer_id)
 
-    def submit(self, *items: Item, account_number: str = "12345678", account_type: str | None = None) -> Job:
+    def submit(
+        self, *items: Item, account_number: str = "12345678", account_type: str | None = None, bsb: str | None = None
+    ) -> Job:
         account, _ = accounts.identify(
             self._customer.customer_id,
             account_name=None,
-            bsb=None,
+            bsb=bsb,
             account_number=account_number,
             bank_name=None,
             account_type=account_type,
@@ -86,9 +88,11 @@ class Lender:
         if batch is not None:
             recompute(self.store, read_claimed_batch(self.store, batch.token, batch.partition_day))
 
-    def submit_and_end(self, *items: Item, account_number: str = "12345678", account_type: str | None = None) -> Job:
+    def submit_and_end(
+        self, *items: Item, account_number: str = "12345678", account_type: str | None = None, bsb: str | None = None
+    ) -> Job:
         """Submit rows, run the batch, and return the ended job."""
-        job = self.submit(*items, account_number=account_number, account_type=account_type)
+        job = self.submit(*items, account_number=account_number, account_type=account_type, bsb=bsb)
         self.end_all()
         return self.now(job)
 

@@ -60,13 +60,18 @@ class Turn:
     may_repeat: pl.DataFrame
 
 
-def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
+def split_into_turns(held: pl.DataFrame, new: pl.DataFrame, replacing: pl.DataFrame) -> list[Turn]:
     """Split new rows into turns, in order; at least one.
 
     All rows of an account without a statement go in the first turn.
+
+    Args:
+        replacing: `account_id` and `received_seq` of submissions that begin a turn although they may repeat no row.
     """
-    repeating = _find_repeating(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
-    if repeating is None or repeating.is_empty():
+    if not any(frame["statement_id"].count() for frame in (held, new)):
+        return [Turn(new, new.clear())]
+    repeating = pl.concat([_find_repeating(held, new), replacing]).unique()
+    if repeating.is_empty():
         return [Turn(new, new.clear())]
     submission, begun = ["account_id", "received_seq"], pl.col("meets").cum_sum().over("account_id")
     numbered = (

@@ -7,7 +7,8 @@ status. Where both sides state a balance, it must be equal, too. So two equal co
 transactions, and the same statement sent twice adds nothing.
 
 Rows of PDF statements have other words than those of a feed and are matched by their balances: `alignment` finds those
-that repeat a held row before the rest is matched here.
+that repeat a held row before the rest is matched here. Where a statement corrects an earlier one, `replacements` finds
+the rows that it replaces.
 
 Submissions are handled in order of receipt, as if each came alone, so the result does not depend on how they were cut
 into batches. Submissions that share no key don't affect each other. So round n of `_identify_by_count` takes the n-th
@@ -35,6 +36,14 @@ from pipelines.enrichment.matching.matching import (
     match_word_for_word,
     select_unpaired,
     select_unpaired_held,
+)
+from pipelines.enrichment.matching.replacements import (
+    NO_DOCUMENTS,
+    Documents,
+    continue_transactions,
+    find_replaced,
+    find_replacing,
+    supersede,
 )
 from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
 from pipelines.vocabulary.places import mark_places, sort_rows
@@ -73,18 +82,18 @@ class Identified:
     duplicates: pl.DataFrame
 
 
-def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
+def identify(held: pl.DataFrame, accepted: pl.DataFrame, documents: Documents = NO_DOCUMENTS) -> Identified:
     """Add newly accepted rows to what is held. Eager: the number of rounds depends on the data."""
     facts = held.select(KNOWN.names())
     new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
     concerned = _mark_concerned(facts, new)
     known = facts.filter(concerned).with_columns(text=text_as_sent(), sent_id=id_as_sent())
-    first, *later = split_into_turns(known, new)
-    known, repeated = _add_turn(known, first)
+    first, *later = split_into_turns(known, new, find_replacing(known, new, documents))
+    known, repeated = _add_turn(known, first, new, documents)
     duplicates = [repeated]
     for turn in later:
         others = known.join(turn.rows, on="account_id", how="anti")
-        known, repeated = _add_turn(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known, repeated = _add_turn(known.join(turn.rows, on="account_id", how="semi"), turn, new, documents)
         known = pl.concat([others, known])
         duplicates.append(repeated)
     rows = pl.concat([facts.filter(~concerned), known.select(KNOWN.names())])
@@ -107,16 +116,26 @@ def _mark_concerned(held: pl.DataFrame, new: pl.DataFrame) -> pl.Series:
     return mark_places(pl.concat(rows["row"] for rows in (equal, versions, whole)), held.height)
 
 
-def _add_turn(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add the rows of a turn. Return all rows held after it, and the duplicates among its rows."""
+def _add_turn(
+    known: pl.DataFrame, turn: Turn, every: pl.DataFrame, documents: Documents
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add the rows of a turn. Return all rows held after it, and the duplicates among its rows.
+
+    Args:
+        every: the new rows of all turns.
+    """
     repeats = match_statements(known, turn.may_repeat)
+    replacement = find_replaced(known, turn.may_repeat, repeats, every, documents)
+    known = supersede(known, replacement)
     new = select_unpaired(turn.rows, repeats)
     has_id = pl.col("sent_id").is_not_null()
     versions, repeated = _identify_by_id(known.filter(has_id), new.filter(has_id))
     counted, overlapping = _identify_by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
     # A sent row that repeats a statement's row is still the posting of a pending row with the same words.
     brought_before = turn.rows.join(repeats, on=ORDER, how="semi")
-    rows = pl.concat([versions, counted]).pipe(_replace_pending, new, brought_before)
+    rows = continue_transactions(pl.concat([versions, counted]), replacement)
+    # A row that goes on with a transaction is no new posting: an earlier version may have been one.
+    rows = rows.pipe(_replace_pending, select_unpaired(new, replacement.continued), brought_before)
     return rows.select(known.columns), pl.concat([repeats.select(DUPLICATES.names()), repeated, overlapping])
 
 
@@ -176,7 +195,8 @@ def _count_shared_keys(
     """Do the work of `_identify_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
     for submissions in _split_into_rounds(new):
-        earlier = pl.concat([held, also_held], how="diagonal").pipe(_select_held_on_arrival, submissions)
+        marked = held.with_columns(revised_seq=pl.when(pl.col("status") == "posted").then("superseded_seq"))
+        earlier = pl.concat([marked, also_held], how="diagonal").pipe(_select_held_on_arrival, submissions)
         same = match_word_for_word(select_unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
         duplicates.append(same.select(DUPLICATES.names()))
         added = select_unpaired(submissions, same).pipe(number_new_rows, held).with_columns(_FIRST_VERSION)

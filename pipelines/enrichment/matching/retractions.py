@@ -2,8 +2,8 @@
 
 A submission affects only later ones. So the customer's rows are set back to just before the first retracted
 submission, and everything received since is identified again, in the same order and by the same rules. A row that
-repeated a retracted one becomes a transaction itself, a revision is undone, and a pending row whose posting is gone
-waits for it again.
+repeated a retracted one becomes a transaction itself, a revision or a replacement is undone, and a pending row whose
+posting is gone waits for it again.
 
 Two things are preserved that a mere replay would lose. **Ids:** a transaction that stays keeps its id, and a row that
 replaces a removed one in the same words inherits its id. A row in other words (a feed's beside a PDF statement's) gets
@@ -17,6 +17,7 @@ import polars as pl
 
 from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, number_new_rows
 from pipelines.enrichment.matching.matching import ORDER, match_word_for_word
+from pipelines.enrichment.matching.replacements import NO_DOCUMENTS, Documents
 from pipelines.enrichment.wording.text import text_as_sent
 from pipelines.vocabulary.places import sort_rows
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, UUID
@@ -50,13 +51,15 @@ class Replayed:
     former: pl.DataFrame
 
 
-def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Retractions) -> Replayed:
+def identify_without(
+    held: pl.DataFrame, accepted: pl.DataFrame, retractions: Retractions, documents: Documents = NO_DOCUMENTS
+) -> Replayed:
     """Add newly accepted rows to what is held, and remove those of retracted submissions.
 
     A customer's retractions and submissions of one batch take effect together, as of the last retraction.
     """
     if retractions.retracted.is_empty():
-        return Replayed(identify(held, accepted), held.clear())
+        return Replayed(identify(held, accepted, documents), held.clear())
     customers = retractions.retracted.group_by("customer_number").agg(
         first_seq=pl.col("submission_seq").min(), retraction_seq=pl.col("retraction_seq").max()
     )
@@ -64,7 +67,8 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     affected = held.join(customers, on="customer_number", validate="m:1")
     sent = retractions.sent.join(customers, on="customer_number", validate="m:1")
     later = _list_facts_since(affected, sent, retractions.retracted)
-    identified = identify(pl.concat([others, _state_before(affected)]), pl.concat([accepted, later]))
+    rest = documents.without(retractions.retracted.select("job_id"))
+    identified = identify(pl.concat([others, _state_before(affected)]), pl.concat([accepted, later]), rest)
     replayed = _restore_ids(identified, affected)
     rows, former = _mark_changes(replayed.rows.join(customers, on="customer_number", validate="m:1"), affected)
     untouched = replayed.rows.join(customers, on="customer_number", how="anti")
@@ -101,11 +105,13 @@ def _restore_ids(identified: Identified, affected: pl.DataFrame) -> Identified:
     rows = identified.rows.with_columns(text=text_as_sent())
     before = affected.filter(without_id).with_columns(text=text_as_sent())
     own = rows.filter(without_id).join(affected, on="customer_number", how="semi")
-    old_id, unnamed = ("ordinal", "transaction_id"), own.drop("ordinal", "transaction_id")
+    old_id, unnamed = ("ordinal", "transaction_id"), own.drop("ordinal").rename({"transaction_id": "identified_id"})
 
     staying = unnamed.join(before.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     coming, gone = unnamed.join(before, on=ORDER, how="anti"), before.join(own, on=ORDER, how="anti")
-    heirs = match_word_for_word(gone, coming).join(
+    # A row that stays may go on with a removed row's transaction: its id is still in use.
+    free, beginning = gone.join(staying, on="transaction_id", how="anti"), coming.filter(pl.col("revision") == 1)
+    heirs = match_word_for_word(free, beginning).join(
         gone.select(held_received_seq="received_seq", held_position="position", ordinal="ordinal"),
         on=["held_received_seq", "held_position"],
         validate="1:1",
@@ -113,17 +119,35 @@ def _restore_ids(identified: Identified, affected: pl.DataFrame) -> Identified:
     inheriting = coming.join(heirs.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     taken = pl.concat([staying.select(rows.columns), gone.select(rows.columns)])
     fresh = coming.join(heirs, on=ORDER, how="anti").pipe(number_new_rows, taken)
-    named = pl.concat([frame.select(rows.columns) for frame in (staying, inheriting, fresh)])
+    columns = [*rows.columns, "identified_id"]
+    named = _name_continued(pl.concat([frame.select(columns) for frame in (staying, inheriting, fresh)]), coming)
     others = rows.join(own, on=ORDER, how="anti")
     return Identified(
         pl.concat([others, named]).select(KNOWN.names()), _rename_duplicates(identified.duplicates, own, named)
     )
 
 
+def _name_continued(named: pl.DataFrame, coming: pl.DataFrame) -> pl.DataFrame:
+    """Give new rows that go on with a statement's transaction its final id."""
+    continued = coming.filter(pl.col("revision") > 1)
+    if not continued.is_empty():
+        first = named.sort("revision").unique("identified_id", keep="first", maintain_order=True)
+        ids = continued.select(*ORDER, "identified_id").join(
+            first.select("identified_id", final_id="transaction_id"), on="identified_id", validate="m:1"
+        )
+        named = named.join(ids.drop("identified_id"), on=ORDER, how="left", validate="1:1").with_columns(
+            transaction_id=pl.coalesce("final_id", "transaction_id")
+        )
+    return named.drop("identified_id", "final_id", strict=False)
+
+
 def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     """Replace the ids that duplicates refer to by the final ids of the transactions."""
-    names = own.select(*ORDER, "transaction_id").join(
-        named.select(*ORDER, final_id="transaction_id"), on=ORDER, validate="1:1"
+    names = (
+        own.select(*ORDER, "transaction_id")
+        .join(named.select(*ORDER, final_id="transaction_id"), on=ORDER, validate="1:1")
+        .sort(ORDER)
+        .unique("transaction_id", keep="last", maintain_order=True)  # of several versions, the last stands
     )
     final = duplicates.join(names.drop(ORDER), on="transaction_id", how="left", validate="m:1")
     return final.with_columns(transaction_id=pl.coalesce("final_id", "transaction_id")).drop("final_id")

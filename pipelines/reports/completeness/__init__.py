@@ -41,7 +41,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import NO_LINES, Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, REPEATED, SIMILAR, TRANSFERS
-from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
+from pipelines.reports.completeness.documents import DOCUMENTS, REPLACED, SIGNALS, STATEMENTS
 from pipelines.reports.completeness.effects import ALL, EFFECTS, listed_effects
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
@@ -51,10 +51,23 @@ from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 from pipelines.vocabulary.plans import PUSHDOWNS, collect
 
-VERSION = 16
+VERSION = 17
 TABLES: Sequence[Table] = (
     *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
-    *(MENTIONED, LENDERS, SIMILAR, REPEATED, TRANSFERS, HOLDERS, BAS, QUALITY, DOCUMENTS, STATEMENTS, SIGNALS),
+    *(
+        MENTIONED,
+        LENDERS,
+        SIMILAR,
+        REPEATED,
+        TRANSFERS,
+        HOLDERS,
+        BAS,
+        QUALITY,
+        DOCUMENTS,
+        STATEMENTS,
+        SIGNALS,
+        REPLACED,
+    ),
 )
 
 

@@ -7,10 +7,15 @@ balances that a document states are compared with what the rows give before its 
 A **signal** is something that forged files show, and some honest files too. It says what was found and on which page,
 and what would resolve it. It decides nothing and doesn't change the score. A statement whose balances don't prove its
 rows does lower the score (`coverage`).
+
+A **replaced row** is one that an earlier statement had and the later one that replaced it lacks
+(`enrichment.matching.replacements`). A bank's correction leaves such rows, and so does a statement that somebody
+doctored to remove them. They don't change the score.
 """
 
 import polars as pl
 
+from pipelines.enrichment.matching.replacements import list_replaced
 from pipelines.figures import context
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
@@ -229,6 +234,29 @@ SIGNALS = Table(
     sources=(),
     order=("accountId", "statementId", "page", "code", "message"),
     meaning="each is a reason to check the file, never a decision",
+)
+
+
+def replaced_rows(facts: Facts) -> pl.LazyFrame:
+    """Return the rows of earlier statements that the later ones lack, by which they were replaced."""
+    missing = list_replaced(facts.transactions).lazy().filter("is_missing", pl.col("date") <= facts.as_of)
+    return missing.select(
+        BY_CUSTOMER, "date", "amount", transactionId=uuid_text("transaction_id"), accountId=uuid_text("account_id")
+    )
+
+
+REPLACED = Table(
+    id="replacedRows",
+    name="Rows that a later statement of the period replaced",
+    hierarchy="account",
+    type="summary",
+    is_usually_empty=True,
+    keys=(Column("transactionId", "text"),),
+    details=(ACCOUNT_ID, Column("date", "date"), Column("amount", "AUD")),
+    listed=replaced_rows,
+    sources=(),
+    order=("accountId", "date", "transactionId"),
+    meaning="rows of an earlier statement that the later one lacks: the bank's correction, or a doctored file",
 )
 
 

@@ -21,7 +21,7 @@ from pipelines.pages.wording import day, money, percent, quantity
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, REPEATED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.coverage import YEAR_DAYS
-from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
+from pipelines.reports.completeness.documents import REPLACED, SIGNALS, STATEMENTS
 from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
@@ -33,6 +33,7 @@ from pipelines.vocabulary.report_values import SCORE
 MUCH_UNKNOWN = Decimal("0.10")  # of turnover
 MUCH_VARIANCE = Decimal("0.10")  # of G1
 MAX_OF_A_KIND = 5  # reasons of a kind
+MAX_NAMED = 3  # rows in a message
 _SHOWN_SEVERITIES = ("warning", "alert")
 _DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "subject", "message", "settledBy", "effect")
@@ -266,13 +267,46 @@ def _unreconciled_statement_reasons(tables: _Tables) -> Iterator[Reason]:
 
 def _differing_statement_reasons(tables: _Tables) -> Iterator[Reason]:
     for statement, file in _statements(tables):
-        if any(statement[name] for name in _DIFFERENCES):
+        if _differs(statement) and not _is_replaced(statement, tables):
             yield Reason(
                 "StatementBalanceDiffers",
                 f"The statement of {file} has an opening or closing balance that differs from that of the stored rows.",
                 f"supply {tables.label(statement['accountId'])} again, beginning with the period before",
                 statement["statementId"],
             )
+
+
+def _differs(statement: _Row) -> bool:
+    return any(statement[name] for name in _DIFFERENCES)
+
+
+def _is_replaced(statement: _Row, tables: _Tables) -> bool:
+    """Return whether another statement for the whole period agrees with the rows, and some rows were replaced."""
+    account, begins, ends = (statement[name] for name in ("accountId", "periodStart", "periodEnd"))
+    others = [each for each in tables.rows(STATEMENTS) if each["accountId"] == account and not _differs(each)]
+    return any(row["accountId"] == account for row in tables.rows(REPLACED)) and any(
+        None not in (each["periodStart"], each["periodEnd"], begins, ends)
+        and each["periodStart"] <= begins
+        and each["periodEnd"] >= ends
+        for each in others
+    )
+
+
+def _replaced_row_reasons(tables: _Tables) -> Iterator[Reason]:
+    replaced: dict[str, list[_Row]] = defaultdict(list)
+    for row in tables.rows(REPLACED):
+        replaced[row["accountId"]].append(row)
+    for account_id, rows in sorted(replaced.items(), key=lambda each: (-len(each[1]), each[0])):
+        largest = sorted(rows, key=lambda row: (-abs(row["amount"]), row["date"]))[:MAX_NAMED]
+        named = ", ".join(f"{money(row['amount'])} on {day(row['date'])}" for row in largest)
+        more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
+        yield Reason(
+            "ReplacedRows",
+            f"A later statement of {tables.label(account_id)} replaced an earlier one of the same period and lacks "
+            f"{quantity(len(rows), 'row')} of it: {named}{more}.",
+            "confirm the later statement with the bank, or retract its submission if the earlier one is right",
+            account_id,
+        )
 
 
 def _tamper_reasons(tables: _Tables) -> Iterator[Reason]:
@@ -405,8 +439,8 @@ def _quarter_reasons(tables: _Tables) -> Iterator[Reason]:
 
 
 _READ = (
-    *(FRESHNESS, SUMMARY, QUALITY, TRANSFERS, ACCOUNTS, HOLDERS, SIMILAR, REPEATED, STATEMENTS, SIGNALS, GAPS),
-    *(MENTIONED, LENDERS, BAS),
+    *(FRESHNESS, SUMMARY, QUALITY, TRANSFERS, ACCOUNTS, HOLDERS, SIMILAR, REPEATED, STATEMENTS, SIGNALS, REPLACED),
+    *(GAPS, MENTIONED, LENDERS, BAS),
 )
 # In the order to report them.
 _KINDS: Sequence[Callable[[_Tables], Iterator[Reason]]] = (
@@ -418,6 +452,7 @@ _KINDS: Sequence[Callable[[_Tables], Iterator[Reason]]] = (
     _repeated_submission_reasons,
     _unreconciled_statement_reasons,
     _differing_statement_reasons,
+    _replaced_row_reasons,
     _tamper_reasons,
     _gap_reasons,
     _mention_reasons,

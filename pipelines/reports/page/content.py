@@ -28,6 +28,7 @@ FINDINGS = (
     "reconciliation",
     "statements",
     "tamperSignals",
+    "replacedRows",
     "basQuarters",
     "quality",
 )

@@ -257,3 +257,42 @@ def test_removing_rows_or_days_of_unreconciled_statements_never_raises_the_score
 @given(statements(), st.integers(0, 900))
 def test_an_unreconciled_statement_never_raises_the_score(whole: list[Row], as_of: int) -> None:
     assert score(mark_unreconciled(mark_balances(whole)), as_of) <= score(mark_balances(whole), as_of)
+
+
+def replace_rows(rows: Sequence[Row], seq: int, **others: Any) -> list[Row]:
+    """Mark rows of a first statement as replaced by submission `seq`."""
+    of_statement = {"statement_verdict": "reconciled", "revision": 1}
+    return [{**each, **of_statement, "received_seq": 1, "superseded_seq": seq, **others} for each in rows]
+
+
+def test_rows_that_the_later_statement_lacks_are_listed_and_named() -> None:
+    standing = mark_balances(add_balances(daily(range(10), received_seq=2), opening=100))
+    gone = [row(day, amount, transaction_id=bytes([200 + day] * 16)) for day, amount in ((3, "-15"), (5, "-700"))]
+    early, late = document(1, 0, 9, closing_balance=Decimal(85)), document(2, 0, 9, closing_balance=Decimal(200))
+    data = report([*standing, *replace_rows(gone, 2)], early, late)
+    assert [(each["date"], each["amount"]) for each in data["replacedRows"]] == [
+        ("2025-01-04", Decimal("-15.00")),
+        ("2025-01-06", Decimal("-700.00")),
+    ]
+    [reason] = [each for each in data["reasons"] if each["code"] == "Completeness.ReplacedRows"]
+    assert reason["subject"] == str(UUID(bytes=MAIN))
+    assert reason["message"].endswith("lacks 2 rows of it: −$700.00 on 6 Jan 2025, −$15.00 on 4 Jan 2025.")
+    assert "StatementBalanceDiffers" not in codes(data)
+    assert data["summary"] == report(standing, early, late)["summary"]
+    wrong = document(2, 0, 9, closing_balance=Decimal(201))
+    assert "StatementBalanceDiffers" in codes(report([*standing, *replace_rows(gone, 2)], early, wrong))
+    assert "StatementBalanceDiffers" in codes(report(standing, early, late))
+
+
+def test_many_replaced_rows_are_counted_and_retracted_or_later_ones_are_not_listed() -> None:
+    standing = daily(range(10), received_seq=2)
+    gone = [row(day, "-15", transaction_id=bytes([200 + day] * 16)) for day in range(5)]
+    [reason] = [
+        each
+        for each in report([*standing, *replace_rows(gone, 2)])["reasons"]
+        if each["code"] == "Completeness.ReplacedRows"
+    ]
+    assert reason["message"].endswith("on 3 Jan 2025 and 2 more.")
+    assert report([*standing, *replace_rows(gone, 2, retracted_seq=3)])["replacedRows"] == []
+    assert report([*standing, *replace_rows(gone, 2, statement_verdict=None)])["replacedRows"] == []
+    assert len(report([*standing, *replace_rows(gone, 2)], as_of=2)["replacedRows"]) == 3

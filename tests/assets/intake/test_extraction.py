@@ -6,7 +6,7 @@ No PDF is really read: each test states what the reader returns for a file.
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -54,7 +54,8 @@ JUNE = extraction(statement(RENT, COFFEE, SALE), pages=2)
 STAGES = ("extraction", "enrichment", "job")
 SAME_SALE = {**items.SALE, "date": "2026-06-04"}  # in the lender's own account, which has no BSB
 OF_THE_FED_ACCOUNT = extraction(replace(statement(SALE), bsb=None))
-JULY = extraction(statement(entry("WAGES", "1500.00", day=20)), pages=3)
+IN_JULY = {"period_start": date(2026, 7, 1), "period_end": date(2026, 7, 31)}  # not June's, which it would replace
+JULY = extraction(replace(statement(entry("WAGES", "1500.00", day=20)), **IN_JULY), pages=3)
 
 
 @pytest.fixture

@@ -31,9 +31,17 @@ _DATE = r"(?-u)^\d{4}-\d{2}-\d{2}$"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
-# Members that are not of this API, but common in feeds: a row that they contradict must not be read without them.
-_SIGNS = ("direction", "baseType", "creditDebitIndicator")
-_CURRENCIES = ("currencyCode", "isoCurrencyCode", "iso_currency_code")
+# Members that are not of this API, but common in feeds: a row that they contradict must not be read without them. They
+# are found in any case and with underscores; so are `type`, `currency` and `status`, if they are written otherwise.
+_SIGNS = (
+    *("direction", "baseType", "creditDebitIndicator", "debitCreditIndicator", "creditDebit", "debitCredit"),
+    *("drCr", "crDr"),
+)
+_TYPES = ("transactionType", "type")  # may also say how a payment was made: `C` for a cheque
+_DEBIT, _CREDIT = "debit|dbit|dr|db|d|out|outflow|outgoing", "credit|crdt|cr|c|in|inflow|incoming"
+_CURRENCIES = ("currencyCode", "isoCurrencyCode", "unofficialCurrencyCode", "accountCurrency", "currency")
+_STATUSES = ("pending", "isPending", "status", "transactionStatus", "postingStatus", "bookingStatus")
+_NOT_POSTED = "true|pending|authori[sz]ed|processing|scheduled|hold|declined|failed|cancell?ed|rejected|denied|void"
 _LARGEST_POWER = 40  # of ten, far beyond the largest amount; a larger one is too large, a smaller one zero
 _LONGEST_EXPONENT = 9  # digits; only a text of a gigabyte could have enough zeros to balance a longer exponent
 _TOO_LARGE = "9" * _LARGEST_POWER
@@ -94,6 +102,7 @@ def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
         client_transaction_id=pl.col("sent_transactionId"),
         client_transaction_id_digest=pl.col("transactionIdDigest"),
         status=pl.col("sent_status").fill_null("posted").cast(TransactionStatus, strict=False),
+        extra_in_lower_case=pl.col("extra").str.to_lowercase().str.replace_all("_", "", literal=True),
         own_columns=pl.col("extra").map_batches(own_columns.read_own_columns, return_dtype=pl.String()),
         latest_date=pl.col("received_at").dt.convert_time_zone(timezone).dt.date() + pl.duration(days=1),
         **_number_columns("amount"),
@@ -252,9 +261,10 @@ def _foreign_signs() -> list[_Fault]:
             name,
             "Transaction.ContradictorySign",
             f"{name} contradicts the sign of the amount: negative is money out, or send the side as type.",
-            (_has_word(name, "debit|dbit") & (amount > 0)) | (_has_word(name, "credit|crdt") & (amount < 0)),
+            (_has_word(name, debit) & (amount > 0)) | (_has_word(name, credit) & (amount < 0)),
         )
-        for name in _SIGNS
+        for names, debit, credit in ((_SIGNS, _DEBIT, _CREDIT), (_TYPES, "debit|dbit", "credit|crdt"))
+        for name in names
     ]
 
 
@@ -270,9 +280,21 @@ def _foreign_currencies() -> list[_Fault]:
     ]
 
 
+def _foreign_statuses() -> list[_Fault]:
+    return [
+        _Fault(
+            name,
+            "Transaction.InvalidStatus",
+            f"{name} says that the row is not posted: send pending rows with the status pending, and no others.",
+            _has_word(name, _NOT_POSTED) & (pl.col("status") == "posted"),
+        )
+        for name in _STATUSES
+    ]
+
+
 def _has_word(name: str, words: str) -> pl.Expr:
     """Return whether a member among `extra` is one of the words, in any case."""
-    return pl.col("extra").str.contains(rf'"{name}": "(?i:{words})"').fill_null(value=False)
+    return pl.col("extra_in_lower_case").str.contains(rf'"{name.lower()}": "?(?:{words})"?[,}}]').fill_null(value=False)
 
 
 def _missing(field: str) -> _Fault:
@@ -308,6 +330,7 @@ FAULTS: Sequence[_Fault] = (
     *_dates("valueDate", "value_date"),
     *_texts(own_columns.PREFIX, "own_columns", own_columns.LONGEST),
     _Fault("status", "Transaction.InvalidStatus", "status must be posted or pending.", pl.col("status").is_null()),
+    *_foreign_statuses(),
     _Fault(
         "transactionId",
         "Transaction.IdConflict",

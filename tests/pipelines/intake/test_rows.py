@@ -102,6 +102,30 @@ def test_a_bad_row_does_not_affect_good_ones() -> None:
             for name in ("direction", "baseType", "creditDebitIndicator")
         ),
         ({"amount": "4.50", "direction": "debit"}, ("direction", "ContradictorySign")),
+        *(
+            ({"amount": "4.50", name: word}, (field, "ContradictorySign"))
+            for field, name, word in (
+                *(("creditDebitIndicator", "CreditDebitIndicator", "Debit"), ("direction", "direction", "OUT")),
+                *(
+                    ("creditDebitIndicator", "credit_debit_indicator", "DBIT"),
+                    ("transactionType", "transaction_type", "DEBIT"),
+                ),
+                *(("type", "Type", "debit"), ("drCr", "dr_cr", "D")),
+            )
+        ),
+        ({"transactionType": "Credit card payment", "type": "debit"}, None),
+        ({"transactionType": "C"}, None),
+        *(
+            ({name: word}, (field, "InvalidStatus"))
+            for field, name, word in (
+                *(("pending", "pending", True), ("isPending", "is_pending", "true"), ("status", "Status", "Pending")),
+                *(("postingStatus", "posting_status", "PENDING"), ("transactionStatus", "transactionStatus", "failed")),
+            )
+        ),
+        *(({name: word}, None) for name, word in (("pending", False), ("pending", None), ("postingStatus", "POSTED"))),
+        ({"pending": True, "status": "pending"}, None),
+        ({"Currency": "NZD"}, ("currency", "UnsupportedCurrency")),
+        ({"unofficial_currency_code": "USD"}, ("unofficialCurrencyCode", "UnsupportedCurrency")),
         ({"amount": "4.50", "type": "debit", "direction": "debit"}, None),
         ({"direction": "debit"}, None),
         ({"direction": "north", "note": '{"direction": "credit"}'}, None),

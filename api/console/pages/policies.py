@@ -90,13 +90,13 @@ async def publish_policy(page: SignedIn, slug: str) -> Response:
 
 @router.post("/policies/{slug}/challenger")
 async def set_challenger(page: SignedIn, slug: str) -> Response:
-    """Let a draft decide beside the published version for a share of the customers; 0 percent ends it."""
+    """Let a draft decide beside the published version for a share of the customers, or stop it."""
     form = await page.form()
+    if form.get("action") == "stop":
+        await page.delete("decision-policies", slug, "challenger")
+        return page.to(f"/policies/{slug}", "No draft decides beside the published version any more.")
     version, percent = as_number(form, "version"), as_number(form, "percent")
     try:
-        if percent == 0:
-            await page.delete("decision-policies", slug, "challenger")
-            return page.to(f"/policies/{slug}", "No draft decides beside the published version any more.")
         await page.put("decision-policies", slug, "challenger", json={"version": version, "percent": percent})
     except Refused as refusal:
         return await _show_refusal(page, slug, refusal)

@@ -62,16 +62,40 @@ def test_a_policy_is_written_checked_published_and_archived(lender: StaffedLende
     assert "← Overdraft review Edit Overdraft review The policy as YAML" in read_words(analyst.get(EDIT))
     newer = read_words(analyst.get(f"/policies/{SLUG}?version=2"))
     assert "What differs from the published version 1" in newer
-    assert "decides beside the published" in read_words(
-        analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10)
-    )
-    assert "No draft decides" in read_words(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
     assert states(lender.client, SLUG) == {1: "published", 2: "draft"}
     assert "Archived" in read_words(approver.post(f"/policies/{SLUG}/archive"))
     assert "There are no policies yet" in read_words(analyst.get("/policies"))
     assert SLUG in read_words(analyst.get("/policies?archived=yes"))
     assert "is archived" in read_words(approver.post(f"/policies/{SLUG}/publish", version=2), 409)
     assert "taken back" in read_words(approver.post(f"/policies/{SLUG}/unarchive"))
+
+
+def test_a_challenger_is_shown_set_and_stopped(lender: StaffedLender) -> None:
+    lender.publish()
+    for notes in ("Another.", "A third."):
+        lender.save(as_text(notes=notes))
+    analyst, page = lender.people[Role.ANALYST], f"/policies/{SLUG}"
+    decides = "Version 2 decides beside the published version for 10 % of the customers, without effect."
+
+    def shown(visitor: Visitor, query: str = "") -> tuple[bool, bool, bool]:
+        """Return whether a page says who the challenger is, and whether it can be stopped and set there."""
+        text = read_words(visitor.get(page + query))
+        return decides in text, "Stop the challenger" in text, "Percent of customers" in text
+
+    assert shown(analyst) == (False, False, False)
+    assert shown(analyst, "?version=2") == (False, False, True)
+    refused = read_words(analyst.post(f"{page}/challenger", version=2, percent=0), 400)
+    assert "Percent of customers must be a whole number from 1 to 100." in refused
+    assert read_words(analyst.post(f"{page}/challenger", version=2, percent=10)).count(decides) == 2, "with the notice"
+    assert shown(analyst) == (True, True, False)
+    assert shown(analyst, "?version=3") == (True, True, True)
+    assert shown(lender.people[Role.VIEWER]) == (True, False, False)
+    lender.people[Role.APPROVER].post(f"{page}/archive")
+    assert shown(analyst, "?version=2") == (False, False, False)
+    lender.people[Role.APPROVER].post(f"{page}/unarchive")
+    stopped = read_words(analyst.post(f"{page}/challenger", action="stop"))
+    assert "No draft decides beside the published version any more." in stopped
+    assert shown(analyst) == (False, False, False)
 
 
 def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(lender: StaffedLender) -> None:
@@ -91,6 +115,8 @@ def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(lender: Staf
     assert lender.client.get("/v1/decision-policies?includeDrafts=true").json()["data"]["totalCount"] == 0
     accepted = "DecisionPolicy.LenientCap /limits/0/caps/0/onUnavailable"
     text = yaml.safe_dump({"slug": SLUG} | lenient())
+    box = f'id="accept-{accepted.replace(" ", "")}" name="accept"'
+    assert box in lender.save(text, "/policies/new", action="check").text, "without an id, a new check loses the focus"
     assert "stored as a draft" in read_words(lender.save(text, "/policies/new", accept=accepted))
 
 

@@ -29,6 +29,9 @@ LABELS: Final[Mapping[str, str]] = {  # of fields whose label is not the member 
     "webhookUrl": "Address",
 }
 SENTENCES: Final[Mapping[str, str]] = {
+    "A report refresh is already running for this customer.": (
+        "Nothing was changed, because the customer's reports are being computed. Try again in a moment."
+    ),
     "reason is needed to close.": "Write why the alert is closed.",
     "scopes must be a non-empty list of distinct scopes.": "Choose at least one thing that the key allows.",
 }

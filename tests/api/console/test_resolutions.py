@@ -58,6 +58,14 @@ def test_an_event_is_resolved_with_a_reason_and_opened_again(store: Store, analy
     done = read_words(analyst.post(path, kind="event", key=EVENT_KEY, reason=REASON, action="resolve"))
     assert f"It is resolved. {DONE}" in done
     assert f"Resolved {REASON} Ada, analyst" in done
+    for kind, key, sent in (
+        ("event", EVENT_KEY, {"action": "revoke"}),
+        ("finding", FINDING_KEY, {"reason": REASON[:9]}),
+    ):
+        refused = analyst.post(path, kind=kind, key=key, **sent)
+        words = read_words(refused, 409)
+        assert "Nothing was changed, because the customer's reports are being computed. Try again in a moment." in words
+        assert f"{sent.get('reason', '')}</textarea>" in refused.text
     end_refreshes(store, DATA)
     revoked = read_words(analyst.post(path, kind="event", key=EVENT_KEY, action="revoke"))
     assert "The resolution is revoked." in revoked

@@ -23,6 +23,19 @@ UPLOADED_FOR = 41  # the number of a synthetic business that the lender of these
 DECIDED_BY = "merchant-cash-advance"
 EDITED = "Line of credit"
 ADOPTED = "data-stale"  # a ruleset of the library
+WRITTEN = "Written by keyboard"
+STEP = """\
+steps:
+  - name: Debt
+    outcome: blocked
+    match: any
+    rules:
+      - code: DEBT_SERVICE
+        message: Debt service takes more than 35 % of revenue.
+        customerMessage: Repayments already take a large part of your revenue.
+        condition: {moreThan: [{metric: debt_service_to_revenue_180d}, "0.35"]}
+        onUnavailable: notMatched
+"""
 PASSWORD = "correct horse battery"
 EXPORT = "Date,Description,Amount,Balance\n2026-10-01,EFTPOS BAKERY,-12.50,987.50\n2026-10-02,DEPOSIT,100.00,1087.50\n"
 
@@ -158,6 +171,44 @@ def test_policy_is_edited_checked_and_published(console: FilledConsole, page: Pa
     expect(page.get_by_role("status")).to_contain_text("is published")
 
 
+def test_policy_is_written_from_nothing_challenged_and_archived(console: FilledConsole, page: Page) -> None:
+    console.require_second_person()
+    keyboard = enter(console, page, Role.APPROVER)
+    keyboard.follow_link("Policies")
+    keyboard.follow_link("New policy")
+    document = page.get_by_label("Document")
+    text = document.input_value().replace("slug: my-policy", "slug: by-keyboard")
+    text = text.replace("name: My policy", f"name: {WRITTEN}").replace("steps: []\n", STEP)
+    keyboard.type(document, text)
+    warning = page.get_by_role("checkbox")
+    warning.wait_for()  # checked while typing
+    shown = warning.element_handle()
+    keyboard.type(document, text + "\n")
+    keyboard.reach(warning)
+    page.wait_for_function("each => !each.isConnected", arg=shown)  # checked again
+    expect(warning).to_be_focused()
+    page.keyboard.press("Space")
+    keyboard.follow_button("Save as a draft")
+    keyboard.expect_status("Version 1 is stored as a draft.")
+    keyboard.follow_button("Publish version 1")
+    keyboard.expect_status("Version 1 is published")
+
+    save_draft(keyboard, f"{WRITTEN}, revised")
+    keyboard.type(page.get_by_label("Percent of customers"), "20")
+    keyboard.follow_button("Make it the challenger")
+    keyboard.expect_status("Version 2 decides beside the published version for 20 % of the customers")
+    keyboard.follow_button("Stop the challenger")
+    keyboard.expect_status("No draft decides beside the published version any more.")
+    keyboard.follow_button("Archive")
+    keyboard.expect_status("The policy is archived: it decides nothing.")
+    keyboard.follow_link("Policies")
+    keyboard.choose(page.get_by_label("Archived policies"), "Included")
+    keyboard.follow_button("Show")
+    keyboard.follow_link(WRITTEN)
+    keyboard.follow_button("Unarchive")
+    keyboard.expect_status("The policy is taken back from the archive.")
+
+
 def test_key_is_replaced_and_revoked(console: FilledConsole, page: Page) -> None:
     keyboard = enter(console, page, Role.ADMIN)
     old = create_key(keyboard)
@@ -179,7 +230,7 @@ def test_second_person_approves_an_override(console: FilledConsole, page: Page, 
     second.page.context.close()
 
 
-def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(console: FilledConsole, page: Page) -> None:
+def test_ruleset_of_the_library_is_adopted_simulated_and_archived(console: FilledConsole, page: Page) -> None:
     console.require_second_person()
     keyboard = enter(console, page, Role.APPROVER)
     keyboard.follow_link("Rulesets")
@@ -198,6 +249,10 @@ def test_ruleset_of_the_library_is_adopted_simulated_and_switched_on(console: Fi
     keyboard.follow(page.locator("nav.back a"))
     keyboard.follow_button("Switch on")
     keyboard.expect_status("The ruleset watches from now on.")
+    keyboard.follow_button("Archive")
+    keyboard.expect_status("The ruleset is archived: it watches nobody.")
+    keyboard.follow_button("Unarchive")
+    keyboard.expect_status("The ruleset is taken back from the archive.")
 
 
 def test_backtest_is_started_and_read(console: FilledConsole, page: Page) -> None:
@@ -241,11 +296,67 @@ def test_submission_is_retracted(console: FilledConsole, page: Page) -> None:
     keyboard.expect_status("The submission is being retracted.")
 
 
-def test_file_is_attached_downloaded_and_deleted(console: FilledConsole, page: Page, tmp_path: Path) -> None:
+def test_attribute_and_related_party_are_set_and_removed(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ANALYST)
+    open_page(keyboard, console, "/customers/{read_customer_id}/details")
+    form = page.locator("form", has_text="Set an attribute")
+    keyboard.type(form.get_by_label("Name"), "bureau_score")
+    keyboard.choose(form.get_by_label("Kind"), "Number")
+    keyboard.type(form.get_by_label("Value").first, "684")
+    keyboard.reach(form.get_by_label("Day of the evidence"))
+    page.keyboard.type("10102025")  # day and month have fields of their own, in the browser's order
+    keyboard.follow_button("Store the attribute")
+    keyboard.expect_status("The attribute is stored.")
+    row = page.get_by_role("row", name="bureau_score")
+    expect(row).to_contain_text("684")
+    expect(row).to_contain_text("10 Oct 2025")
+    keyboard.follow_link("Bureau score")
+    keyboard.type(form.get_by_label("Value").first, "700")
+    keyboard.follow_button("Store the attribute")
+    expect(row).to_contain_text("700")
+    keyboard.follow_button("Remove Bureau score")
+    keyboard.expect_status("The attribute is removed.")
+    expect(row).to_have_count(0)
+
+    form = page.locator("form", has_text="Add a related party")
+    keyboard.type(form.get_by_label("Name"), "Mary Keyes")
+    keyboard.choose(form.get_by_label("Role"), "Guarantor")
+    keyboard.follow_button("Add the party")
+    keyboard.expect_status("The related party is added.")
+    keyboard.follow_button("Remove Mary Keyes")
+    keyboard.expect_status("The related party is removed.")
+
+
+def test_finding_is_resolved_and_its_resolution_revoked(console: FilledConsole, page: Page) -> None:
+    keyboard = enter(console, page, Role.ANALYST)
+    open_page(keyboard, console, "/customers/{watched_customer_id}/reports")
+    keyboard.follow_link("Findings and events")
+    named = page.get_by_role("article").first.get_attribute("aria-labelledby")
+    item = page.locator(f"article[aria-labelledby='{named}']")
+    keyboard.type(item.get_by_label("Why it is explained"), REASON)
+    keyboard.follow(item.get_by_role("button", name="Resolve"))
+    keyboard.expect_status("It is resolved.")
+    expect(item).to_contain_text(REASON)
+    keyboard.follow_link("Overview")
+    reload_until(page, page.get_by_text("Ready", exact=True), shown=True)
+    keyboard.follow_link("Reports")
+    keyboard.follow_link("Findings and events")
+    keyboard.follow(item.get_by_role("button", name="Revoke the resolution"))
+    keyboard.expect_status("The resolution is revoked.")
+    expect(item.get_by_label("Why it is explained")).to_be_empty()
+
+
+def test_note_and_file_are_added_and_deleted(console: FilledConsole, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "lease.txt"
     file.write_text("Ends in March.")
     keyboard = enter(console, page, Role.ANALYST)
     open_page(keyboard, console, "/customers/{read_customer_id}/notes")
+    keyboard.type(page.get_by_label("New note"), REASON)
+    keyboard.follow_button("Add the note")
+    keyboard.expect_status("The note is stored.")
+    keyboard.follow(page.locator("article", has_text=REASON).get_by_role("button", name="Delete"))
+    keyboard.expect_status("The note's text is deleted.")
+    expect(page.get_by_text(REASON)).to_have_count(0)
     keyboard.choose_file(page.locator("input[name=file]"), file)
     keyboard.follow_button("Attach")
     keyboard.expect_status("The file is attached.")
@@ -278,20 +389,60 @@ def test_user_is_invited_changed_and_disabled(console: FilledConsole, page: Page
     keyboard.expect_status("The user is erased.")
 
 
-def test_webhook_is_created_tried_resent_and_deleted(console: FilledConsole, page: Page) -> None:
+def test_four_eyes_are_set_by_one_admin_and_lifted_by_two(console: FilledConsole, page: Page, browser: Browser) -> None:
+    console.require_second_person()
+    first, second = enter(console, page, Role.ADMIN), enter(console, new_page(browser), Role.ADMIN)
+    box = page.get_by_label("Override a decision")
+
+    def change() -> None:
+        for name in ("Admin", "Four eyes"):
+            first.follow_link(name)
+        first.press(box, "Space")
+        first.follow_button("Save")
+
+    change()
+    first.expect_status("The setting is stored.")
+    change()
+    first.expect_status("The change is requested: another admin must approve it.")
+    second.follow_link("Approvals")
+    request = second.page.locator("article", has_text="Lift four eyes")
+    second.press(request.locator("summary", has_text="Decline"), "Space")
+    second.type(request.get_by_label("Reason"), REASON)
+    second.follow(request.get_by_role("button", name="Decline"))
+    second.expect_status("The request is declined.")
+    first.follow_link("Approvals")
+    first.choose(page.get_by_label("Status"), "Declined")
+    first.follow_button("Show")
+    expect(page.get_by_role("article").first).to_contain_text(REASON)
+    change()
+    approve(second, "Lift four eyes")
+    for name in ("Admin", "Four eyes"):
+        first.follow_link(name)
+    expect(box).not_to_be_checked()
+    second.page.context.close()
+
+
+def test_webhook_is_created_tried_changed_and_deleted(console: FilledConsole, page: Page) -> None:
     keyboard = enter(console, page, Role.ADMIN)
     for name in ("Admin", "Webhooks", "New subscription"):
         keyboard.follow_link(name)
     keyboard.choose(page.locator("select[name=eventType]"), "Job completed (job.completed)")
     keyboard.type(page.get_by_label("Address"), "https://lender.example/keyboard")
     keyboard.follow_button("Create the subscription")
-    assert page.locator("textarea.secret").input_value()
+    secret = page.locator("textarea.secret").input_value()
+    keyboard.follow_link("To the subscription")
+    keyboard.follow_button("Replace the secret")
+    assert page.locator("textarea.secret").input_value() not in ("", secret)
     keyboard.follow_link("To the subscription")
     keyboard.follow_button("Send a sample event")
     reload_until(page, page.get_by_text("1 attempt", exact=True), shown=True)
     keyboard.press(page.locator("summary", has_text="1 attempt"))
     keyboard.follow_button("Send again")
     keyboard.expect_status("The delivery is sent again.")
+    keyboard.type(page.get_by_label("Retries"), "3")
+    keyboard.follow_button("Save")
+    keyboard.expect_status("The subscription is changed.")
+    expect(page.get_by_label("Retries")).to_have_value("3")
     keyboard.follow_button("Pause")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     keyboard.follow_button("Delete the subscription for ever")

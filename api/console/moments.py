@@ -21,7 +21,7 @@ def read_moment(page: Page, names: Iterable[str]) -> dict[str, str]:
 
 
 def add_offset(page: Page, text: str) -> str:
-    """Return a time of a form with the offset of the service's time zone; other text stays, for the API to refuse."""
+    """Return a form's time with the offset of the service's time zone. Other text is returned for the API to refuse."""
     zone = find_zone(page)
     with suppress(ValueError, OverflowError):
         time = datetime.fromisoformat(text)

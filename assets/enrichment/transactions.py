@@ -147,7 +147,7 @@ def _read(store: Store, work: Work) -> _PassInput:
     with store.db.reading() as r:
         retracting = retractions.read(r, store.lake, work.jobs)
         stated = documents.read(r, store.lake, work.jobs, store.settings.timezone)
-        known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
+        known, known_versions = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         locations = transactions.current_locations(r, work.customers)
     good, damaged = transactions.separate_damaged(store.lake, locations)
@@ -163,7 +163,7 @@ def _read(store: Store, work: Work) -> _PassInput:
         recomputing=[job for job in work.jobs if job.flow in RECOMPUTING],
         knowledge=known,
         versions=read_versions,
-        knowledge_versions=known_at,
+        knowledge_versions=known_versions,
         damaged=damaged,
         landed=landed,
         held=held,
@@ -331,8 +331,8 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "customers": computed.transactions["customer_number"].n_unique(),
         "customers changed": len(committed.replaced),
         "customers left to a later batch": len(committed.superseded),
-        "matches of rulesets": len(committed.decision.matches),
-        "customers not evaluated": len(committed.decision.failed),
+        "matches of rulesets": len(committed.ruleset_effect.matches),
+        "customers not evaluated": len(committed.ruleset_effect.failed),
         "submissions": len(_submissions(work.jobs)),
         "unreadable files": computed.unreadable_files,
         "retractions": sum(job.flow is Flow.RETRACTION for job in work.jobs),

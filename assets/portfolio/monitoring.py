@@ -92,6 +92,6 @@ def evaluate_slice(store: Store, work: Work, clock: Callable[[], datetime]) -> C
     evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:
         batches.commit(w, work.token)
-        decision = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())
-    left = len(decision.superseded)
-    return Counts(len(locations) - left, len(decision.matched), len(decision.failed) + len(damaged), left)
+        effect = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())
+    left = len(effect.superseded)
+    return Counts(len(locations) - left, len(effect.matched), len(effect.failed) + len(damaged), left)

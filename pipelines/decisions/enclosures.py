@@ -1,4 +1,6 @@
-"""Possible results of a plan while one number varies within a range: an enclosure, never too narrow.
+"""Enclose the possible results of a plan while one number varies within a range, for `sensitivity`.
+
+An enclosure may contain results that never occur, but none that may occur is missing.
 
 Numbers are whole units of 10⁻⁸, so that everything here is exact. Arithmetic is monotone in each operand, except for
 division at zero, and so is rounding: the results at the corners of the ranges enclose all results between.

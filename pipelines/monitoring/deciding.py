@@ -1,6 +1,6 @@
 """Decide what a ruleset evaluation changes: which rules fire or are reset, and which matches and events follow.
 
-The decision is a function of two values: the evaluation, which was computed beforehand, and the state of its customers
+The result is a function of two values: the evaluation, which was computed beforehand, and the state of its customers
 and rules when it is applied. A customer counts only if its transactions and attributes are still those that were
 evaluated, and a ruleset only if the evaluated version is still the active one.
 """
@@ -98,7 +98,7 @@ class NewMatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class EvaluationEffect:
     """What a ruleset evaluation changes, and for which customers it changes nothing."""
 
     transitions: Transitions = NO_TRANSITIONS
@@ -119,7 +119,7 @@ def decide(
     state: CurrentState,
     now: datetime,
     new_id: Callable[[], UUID],
-) -> Decision:
+) -> EvaluationEffect:
     """Decide on some of the evaluated customers.
 
     If one match of a customer can't be recorded, nothing changes for that customer: the next evaluation tries again.
@@ -136,7 +136,7 @@ def decide(
     if errors:
         transitions = _transitions(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
     failed = (evaluated.failed & numbers) | errors.keys()
-    return Decision(transitions, matches, superseded, failed, list(errors.values()))
+    return EvaluationEffect(transitions, matches, superseded, failed, list(errors.values()))
 
 
 def _has_changed(evaluated: RulesetEvaluation, state: CurrentState, number: int) -> bool:

@@ -24,7 +24,7 @@ import polars as pl
 from sqlalchemy import bindparam, insert, select, update
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
-from pipelines.monitoring import Decision, RulesetEvaluation
+from pipelines.monitoring import EvaluationEffect, RulesetEvaluation
 from pipelines.vocabulary.schemas import current
 from storage.core.database import Writing
 from storage.core.lake import Lake, StoredFile
@@ -100,11 +100,11 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class Committed:
-    """The customers whose value was replaced, those left to a later batch, and the ruleset decision."""
+    """The customers whose value was replaced, those left to a later batch, and what the ruleset evaluation changed."""
 
     replaced: frozenset[int]
     superseded: frozenset[int]
-    decision: Decision
+    ruleset_effect: EvaluationEffect
 
 
 def locate_values(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[NewValue]:
@@ -138,10 +138,10 @@ def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) 
     superseded = computed.find_superseded(locked)
     accepted = computed.without(superseded)
     _write_values(w, lake, accepted, locked, now)
-    decision = _apply_rulesets(w, accepted, now)
+    effect = _apply_rulesets(w, accepted, now)
     summaries.refresh(w, accepted.replaced, summaries.DATA_COLUMNS)
     _record_day_counts(w, accepted, locked)
-    return Committed(accepted.replaced, superseded, decision)
+    return Committed(accepted.replaced, superseded, effect)
 
 
 def move_pointers(
@@ -249,14 +249,14 @@ def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> N
         request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
 
 
-def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> Decision:
+def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> EvaluationEffect:
     """Apply the ruleset evaluation of the new values. This follows the jobs' ends, whose events come first."""
-    evaluated, decision = accepted.ruleset_evaluation, Decision()
+    evaluated, effect = accepted.ruleset_evaluation, EvaluationEffect()
     if accepted.replaced:
         if evaluated:
-            decision = apply_ruleset_evaluation(w, evaluated, accepted.replaced, now)
-        _request_evaluations(w, evaluated, accepted.replaced, decision, now)
-    return decision
+            effect = apply_ruleset_evaluation(w, evaluated, accepted.replaced, now)
+        _request_evaluations(w, evaluated, accepted.replaced, effect, now)
+    return effect
 
 
 def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomers) -> None:
@@ -268,7 +268,7 @@ def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomer
 
 
 def _request_evaluations(
-    w: Writing, evaluated: RulesetEvaluation | None, replaced: frozenset[int], decision: Decision, now: datetime
+    w: Writing, evaluated: RulesetEvaluation | None, replaced: frozenset[int], effect: EvaluationEffect, now: datetime
 ) -> None:
     """Request another ruleset evaluation of customers whose attributes have changed since the batch read them, or whose
     client has a ruleset that the batch did not evaluate. Customers that failed wait for the next nightly evaluation.
@@ -278,8 +278,8 @@ def _request_evaluations(
     """
     used = evaluated.keys if evaluated else frozenset()
     with_new_rulesets = {each.client_id for each in rulesets.find_active(w, replaced) if each.key not in used}
-    requested = set(decision.superseded)
+    requested = set(effect.superseded)
     if with_new_rulesets:
-        clients_by_customer = clients_of(w, replaced - decision.failed)
+        clients_by_customer = clients_of(w, replaced - effect.failed)
         requested |= {number for number, client_id in clients_by_customer.items() if client_id in with_new_rulesets}
     evaluation_requests.request_for_customers(w, requested, now)

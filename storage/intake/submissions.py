@@ -57,7 +57,7 @@ def accept(
     """Accept the stored rows as a submission for an account, with warnings about the account's details.
 
     Args:
-        who: sends them, as in the audit trail; None for the service.
+        who: the sender, as in the audit trail; None for the service.
     """
     account, oddities = identified
     job = jobs.submit_enrichment(

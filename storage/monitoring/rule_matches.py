@@ -2,10 +2,10 @@
 
 A ruleset evaluation is computed before the transaction and applied in it, in three steps: lock and read the customers,
 rulesets and rule states (`_current_state`); decide (`pipelines.monitoring.deciding`, pure); write (`_reset`, `_fire`,
-`_count`). The decision is made under the locks because another evaluation may have changed a rule's state since: of two
-evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once. Deciding
-before the transaction would need a version of each customer's rule states, and a retry if it has changed. It would save
-little, because the slow part, evaluating the conditions, is done before the transaction anyway.
+`_count`). Whether a rule fires is decided under the locks because another evaluation may have changed its state since:
+of two evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once.
+Deciding before the transaction would need a version of each customer's rule states, and a retry if it has changed. It
+would save little, because the slow part, evaluating the conditions, is done before the transaction anyway.
 
 States, matches and events are written together with whatever else the transaction changes, or not at all.
 """
@@ -22,7 +22,15 @@ from uuid import UUID, uuid4
 import polars as pl
 from sqlalchemy import bindparam, delete, func, insert, select
 
-from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision, NewMatch, RulesetEvaluation, decide
+from pipelines.monitoring import (
+    Cause,
+    CurrentCustomer,
+    CurrentState,
+    EvaluationEffect,
+    NewMatch,
+    RulesetEvaluation,
+    decide,
+)
 from pipelines.monitoring.transitions import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, read_values
@@ -78,7 +86,7 @@ class Count:
 
 def apply_ruleset_evaluation(
     w: Writing, evaluated: RulesetEvaluation, customer_numbers: AbstractSet[int], now: datetime
-) -> Decision:
+) -> EvaluationEffect:
     """Apply a ruleset evaluation to some of its customers.
 
     An error undoes only what was written here: the rest of the transaction must not depend on monitoring, and the next
@@ -87,22 +95,22 @@ def apply_ruleset_evaluation(
     numbers = evaluated.versions.keys() & customer_numbers
     try:
         with w.begin_nested():
-            decision = decide(evaluated, numbers, _current_state(w, evaluated, sorted(numbers)), now, uuid4)
-            _reset(w, decision.transitions.reset)
-            _fire(w, decision.matches, now)
-            _count(w, decision.transitions.counts, evaluated.as_of)
+            effect = decide(evaluated, numbers, _current_state(w, evaluated, sorted(numbers)), now, uuid4)
+            _reset(w, effect.transitions.reset)
+            _fire(w, effect.matches, now)
+            _count(w, effect.transitions.counts, evaluated.as_of)
     except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
         log.exception("a ruleset evaluation could not be applied: %s", type(error).__name__)
-        return Decision(failed=frozenset(numbers))
-    for error_type in decision.errors:
+        return EvaluationEffect(failed=frozenset(numbers))
+    for error_type in effect.errors:
         log.error("a match could not be recorded for one customer: %s", error_type)
-    return decision
+    return effect
 
 
 def _current_state(w: Writing, evaluated: RulesetEvaluation, numbers: Sequence[int]) -> CurrentState:
-    """Read what the decision depends on. Customers and rulesets stay locked until the transaction ends."""
+    """Read what the effect depends on. Customers and rulesets stay locked until the transaction ends."""
     query = select(customers.c.number, customers.c.client_id, customers.c.customer_id, customers.c.data_version)
     in_order = query.where(customers.c.number.in_(numbers)).order_by(customers.c.number)
     found = {number: CurrentCustomer(*row) for number, *row in w.execute(in_order.with_for_update(key_share=True))}

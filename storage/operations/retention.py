@@ -120,12 +120,12 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
             freed += sum(size for _, size in slice_.files)
             store.lake.discard(*[path for path, _ in slice_.files])
             prolong()
-        count_orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
+        orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
         vault_keys.delete_unused_keys(store.db, clock())
         with store.db.writing() as w:
             sessions.sweep(w, clock())
             update_pass(w, SWEEP, {"finished_at": clock()})
-    return Swept(versions, files, count_orphans, keys, freed + freed_by_orphans)
+    return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
 
 
 def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callable[[], None]) -> tuple[int, int]:
@@ -286,11 +286,11 @@ def _remove_unnamed(store: Store, files: list[FoundFile]) -> list[FoundFile]:
     with store.db.writing() as w:
         if store.lake.lists_all_files:
             _lock_naming_tables(w)
-        count_orphans = _select_unnamed(w, suspects)
-        for file in count_orphans:
+        orphans = _select_unnamed(w, suspects)
+        for file in orphans:
             log.warning("removing %s: nothing names it", file.path)
-        store.lake.collect(w, count_orphans)
-    return count_orphans
+        store.lake.collect(w, orphans)
+    return orphans
 
 
 def _select_unnamed(r: Reading, files: Sequence[FoundFile]) -> list[FoundFile]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observations, Ruleset, RulesetEvaluation
+from pipelines.monitoring import Cause, EvaluatedCustomers, EvaluationEffect, Observations, Ruleset, RulesetEvaluation
 from pipelines.monitoring.transitions import OUTCOMES, REPEATS
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
@@ -85,6 +85,6 @@ def _fake_observations(unrecordable: Sequence[Customer]) -> FakeObservations:
     return FakeObservations(frozenset(each.number for each in unrecordable))
 
 
-def apply_evaluation(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Decision:
+def apply_evaluation(store: Store, evaluated: RulesetEvaluation, now: datetime) -> EvaluationEffect:
     with store.db.writing() as w:
         return rule_matches.apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), now)

@@ -122,7 +122,7 @@ def enable_user(caller: Admin, user_id: UserId) -> Response:
 def erase_user(caller: Admin, user_id: UserId) -> Response:
     """Erase a user's name, email address and password. Only signed-in users can do this. The sessions end.
 
-    What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
+    What the user did stays recorded under the user's id, which `GET /v1/actors` then calls a removed user. Texts that
     people typed stay, too: notes, reasons, and who is named as having decided on an override.
     """
     with caller.writing() as w:

@@ -81,7 +81,7 @@ async def show_audit(
 
 
 async def _list_actions(page: Page, chosen: str) -> list[tuple[str, str]]:
-    """Return the options of the filter by action; what was chosen is one of them, whatever it is."""
+    """Return the options of the filter by action, including the chosen one even if no entry has it."""
     done = {*(await page.get("audit", "actions"))["actions"], *filter(None, [chosen])}
     return [("", "All"), *sorted(((each, _action_words(each)) for each in done), key=lambda option: option[1])]
 
@@ -115,7 +115,7 @@ def _action_words(action: str) -> str:
 
 
 def _start_of(day: str, zone: ZoneInfo) -> str:
-    """Return the moment when a day begins; anything but a day stays, for the API to refuse."""
+    """Return the moment when a day begins. Return other text as it is: the API refuses it."""
     try:
         return datetime.combine(date.fromisoformat(day), time(), zone).isoformat()
     except ValueError:

@@ -1470,7 +1470,7 @@ def change_user(user_id: str, body: models.ChangedUser) -> Request[models.UserVi
 def erase_user(user_id: str) -> Request[models.ErasedUserView]:
     """Erase a user's name, email address and password. Only signed-in users can do this. The sessions end.
 
-    What the user did stays recorded by the user's id, which `GET /v1/actors` then calls a removed user. Texts that
+    What the user did stays recorded under the user's id, which `GET /v1/actors` then calls a removed user. Texts that
     people typed stay, too: notes, reasons, and who is named as having decided on an override.
     """
     return Request("DELETE", f"/v1/users/{path_part(user_id)}")

@@ -1,7 +1,8 @@
 """Irregular movements: claims, grants, machines sold, chargebacks, fines, bad cheques, money sent home.
 
-`occasions.yaml` lists the occasions, the businesses that they happen to, and how often a year. Movements on fixed days
-are bills (`merchants`); those that depend on the balance are decided by the ledger.
+`occasions.yaml` lists the occasions, the businesses that they happen to, and how often a year. The only movement on
+fixed days is payroll tax: other bills are in `merchants`. Movements that depend on the balance are decided by the
+ledger.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -68,7 +68,7 @@ def is_held_out(brand: str) -> bool:
 
 
 def select_allowed(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part | None) -> Sequence[_Thing]:
-    """Return the things that businesses of a part of the portfolio may meet. In training that may be none."""
+    """Return the things that businesses of a part of the portfolio may meet. For training there may be none."""
     if part != "train":
         return things
     return [thing for thing in things if not is_held_out(brand(thing))]

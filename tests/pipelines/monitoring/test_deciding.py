@@ -15,8 +15,8 @@ from pipelines.monitoring import (
     Cause,
     CurrentCustomer,
     CurrentState,
-    Decision,
     EvaluatedCustomers,
+    EvaluationEffect,
     Observations,
     Ruleset,
     RulesetEvaluation,
@@ -80,19 +80,19 @@ def state(*numbers: int, fired: Sequence[tuple[int, UUID, str]] = ()) -> Current
     )
 
 
-def decide_on(of: RulesetEvaluation, now: CurrentState, *numbers: int) -> Decision:
+def decide_on(of: RulesetEvaluation, now: CurrentState, *numbers: int) -> EvaluationEffect:
     ids = count(100)
     return decide(of, set(numbers) or of.versions.keys(), now, NOW, lambda: UUID(int=next(ids)))
 
 
-def matches(decision: Decision) -> list[tuple[int, UUID, list[str]]]:
-    return [(each.customer_number, each.ruleset_id, list(each.rules)) for each in decision.matches]
+def matches(effect: EvaluationEffect) -> list[tuple[int, UUID, list[str]]]:
+    return [(each.customer_number, each.ruleset_id, list(each.rules)) for each in effect.matches]
 
 
 def test_rules_that_fire_make_a_match_per_customer_and_ruleset() -> None:
-    decision = decide_on(make_evaluation({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
-    assert matches(decision) == [(8, RULESET, ["A", "B"]), (8, OTHER_RULESET, ["A"]), (9, OTHER_RULESET, ["A"])]
-    assert decision.matched == {8, 9}
+    effect = decide_on(make_evaluation({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
+    assert matches(effect) == [(8, RULESET, ["A", "B"]), (8, OTHER_RULESET, ["A"]), (9, OTHER_RULESET, ["A"])]
+    assert effect.matched == {8, 9}
 
 
 def test_a_match_names_its_event_and_what_was_evaluated() -> None:
@@ -107,9 +107,9 @@ def test_a_match_names_its_event_and_what_was_evaluated() -> None:
 
 def test_fired_rule_does_not_fire_again_until_it_is_reset() -> None:
     fired = [(8, RULESET, "A"), (8, RULESET, "B")]
-    decision = decide_on(make_evaluation({8: [True, False, None]}), state(8, fired=fired))
-    assert matches(decision) == []
-    assert decision.transitions.reset.rows() == [(8, RULESET.bytes, "B")]
+    effect = decide_on(make_evaluation({8: [True, False, None]}), state(8, fired=fired))
+    assert matches(effect) == []
+    assert effect.transitions.reset.rows() == [(8, RULESET.bytes, "B")]
 
 
 CHANGES: Mapping[str, Any] = {
@@ -121,10 +121,10 @@ CHANGES: Mapping[str, Any] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_customer_that_has_changed_is_superseded(change: str) -> None:
-    decision = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
-    assert decision.superseded == {8}
-    assert matches(decision) == []
-    assert decision.transitions.counts.is_empty()
+    effect = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
+    assert effect.superseded == {8}
+    assert matches(effect) == []
+    assert effect.transitions.counts.is_empty()
 
 
 def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
@@ -134,24 +134,24 @@ def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
 
 @pytest.mark.parametrize("rulesets", [{(RULESET, 5), (OTHER_RULESET, 4)}, {(OTHER_RULESET, 4)}])
 def test_a_ruleset_that_was_replaced_or_archived_changes_nothing(rulesets: set[tuple[UUID, int]]) -> None:
-    decision = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
-    assert matches(decision) == [(8, OTHER_RULESET, ["A"])]
-    assert decision.transitions.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
+    effect = decide_on(make_evaluation({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
+    assert matches(effect) == [(8, OTHER_RULESET, ["A"])]
+    assert effect.transitions.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
 
 
 def test_only_the_given_customers_are_decided_on() -> None:
-    decision = decide_on(make_evaluation({8: [True, False, False], 9: [True, False, False]}), state(9), 9)
-    assert (decision.matched, decision.superseded) == ({9}, set())
+    effect = decide_on(make_evaluation({8: [True, False, False], 9: [True, False, False]}), state(9), 9)
+    assert (effect.matched, effect.superseded) == ({9}, set())
 
 
 def test_a_match_that_cannot_be_recorded_leaves_its_customer_unchanged() -> None:
     """Its other matches and resets are left out too: the next evaluation decides on all of them."""
     of = make_evaluation({8: [True, False, True], 9: [True, False, False]}, unrecordable=8)
-    decision = decide_on(of, state(8, 9, fired=[(8, RULESET, "B")]))
-    assert matches(decision) == [(9, RULESET, ["A"])]
-    assert (decision.failed, decision.errors) == ({8}, ["ArithmeticError"])
-    assert decision.transitions.reset.is_empty()
-    assert decision.transitions.counts["observed"].to_list() == [1, 1, 1]
+    effect = decide_on(of, state(8, 9, fired=[(8, RULESET, "B")]))
+    assert matches(effect) == [(9, RULESET, ["A"])]
+    assert (effect.failed, effect.errors) == ({8}, ["ArithmeticError"])
+    assert effect.transitions.reset.is_empty()
+    assert effect.transitions.counts["observed"].to_list() == [1, 1, 1]
 
 
 def test_customers_that_could_not_be_evaluated_are_failed() -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
-from pipelines.monitoring import Cause, Decision
+from pipelines.monitoring import Cause, EvaluationEffect
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from pipelines.webhooks.events import EventType
 from storage.core.models import customers, deliveries, events, rule_states
@@ -42,7 +42,7 @@ class Watched:
 
     def evaluate(
         self, at: datetime, one: dict[str, bool | None], other: dict[str, bool | None] | None = None
-    ) -> Decision:
+    ) -> EvaluationEffect:
         """Apply an evaluation with these outcomes of rules for the two customers."""
         holds = {(self.one, self.ruleset, rule): value for rule, value in one.items()}
         holds |= {(self.other, self.ruleset, rule): value for rule, value in (other or {}).items()}

@@ -40,7 +40,7 @@ class SignInNeeded(Exception):
 
 
 class BeyondLastPage(Exception):
-    """A page of a list was asked for that is after its last one. `last` is the number of that."""
+    """The requested page of a list comes after the last one, whose number is `last`."""
 
     def __init__(self, last: int) -> None:
         super().__init__(last)
@@ -73,7 +73,7 @@ class Page:
         """Return the `data` of `GET /v1/{segments}`.
 
         Raises:
-            BeyondLastPage: it is a list that has items, but none on the page that was asked for.
+            BeyondLastPage: it is a list that has items, but none on the requested page.
         """
         data = await self.calls.data("GET", segments, query)
         last = data.get("totalPages") or 0
@@ -96,7 +96,7 @@ class Page:
         return await self.calls.data("DELETE", segments, query, json)
 
     async def names(self, actors: Iterable[str | None]) -> Mapping[str | None, str]:
-        """Return names for people by what `who`, `madeBy` or `setBy` says in responses. None is unknown."""
+        """Return a name to show for each value of `who`, `madeBy` or `setBy` in responses; None is somebody unknown."""
         ids = sorted({who for who in actors if who})
         names: dict[str | None, str] = {None: wording.UNKNOWN}
         for start in range(0, len(ids), MAX_ACTORS):

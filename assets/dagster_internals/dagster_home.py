@@ -19,7 +19,7 @@ from storage.core.settings import Settings
 NOTICE_LOST_RUNS_EVERY_S = 2
 START_TIMEOUT_S = 180
 CANCEL_TIMEOUT_S = 30
-LONGEST_RUN_S = 3_600  # our judgement
+MAX_RUNTIME_S = 3_600  # of runs outside the portfolio: our judgement; for the others see `coordinator.TAGS`
 DEQUEUE_EVERY_S = 1
 RETRY_LAUNCH_AFTER_S = 30  # when no worker took a run from the queue
 UNLIMITED = 10**9
@@ -92,7 +92,7 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
             "poll_interval_seconds": NOTICE_LOST_RUNS_EVERY_S,
             "start_timeout_seconds": START_TIMEOUT_S,
             "cancel_timeout_seconds": CANCEL_TIMEOUT_S,
-            "max_runtime_seconds": LONGEST_RUN_S,
+            "max_runtime_seconds": MAX_RUNTIME_S,
             "max_resume_run_attempts": 0,
         },
         "python_logs": {"python_log_level": "CRITICAL"},  # for printing only; events of every level are recorded

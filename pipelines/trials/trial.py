@@ -20,7 +20,7 @@ TRIED = pl.Schema(
         "subject": pl.UInt32(),  # its index
         "manipulation": pl.String(),  # slug, or UNTOUCHED
         "has_evidence": pl.Boolean(),  # whether the ledger has evidence of the attack; null without an attack
-        "defaults": pl.Boolean(),  # whether the customer did later; null if unknown
+        "defaults": pl.Boolean(),  # whether the customer defaulted later; null if unknown
         "lacks_account": pl.Boolean(),
         **{name: kind for name, kind in RATED.items() if name != "customer_number"},
     }

@@ -1,4 +1,4 @@
-"""Names for the actors that answers identify by `who`: users, API keys, the operator, and the service itself."""
+"""Names for the actors that responses identify by `who`: users, API keys, the operator, and the service itself."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
 
 
 def _find_erased_users(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
-    """Return the client's erased users, whose ids only the audit trail still has."""
+    """Return the client's erased users: only the audit trail still shows that their ids were users'."""
     query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
     return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}
 

@@ -19,7 +19,7 @@ from storage.core.paging import Page, Paged, count_total, limit_to_page
 MAX_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
 LINK_BYTES = 16  # random: nobody guesses 2^128 within the hours that a link lasts, and it fits a terminal's line
-ERASED = "User.Erased"  # an action in the audit trail, which is the only place that still has the user's id
+ERASED = "User.Erased"  # an action in the audit trail: from then on only it shows that the id was a user's
 
 
 @dataclass(frozen=True)

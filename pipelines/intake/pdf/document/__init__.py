@@ -1,1 +1,1 @@
-"""Decide which pages of a file belong together, and in which order."""
+"""Read a file's pages, and decide which of them belong to one document or account, and in which order."""

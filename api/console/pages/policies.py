@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -57,21 +58,22 @@ async def create_policy(page: SignedIn) -> Response:
 
 
 @router.get("/policies/{slug}")
-async def show_policy(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
-    return await _policy_page(page, slug, version)
+async def show_policy(
+    page: SignedIn, slug: str, version: Annotated[str, Query()] = "", number: Annotated[str, Query(alias="page")] = "1"
+) -> Response:
+    return await _policy_page(page, slug, version, number)
 
 
 @router.get("/policies/{slug}/edit")
 async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
     page.require("decision-policies:write")
-    shown = await _shown_version(page, slug, version, await _versions(page, slug))
-    return await _edit_page(page, slug, _text_of(shown))
+    return await _edit_page(page, slug, _text_of(await _shown_version(page, slug, version)))
 
 
 @router.post("/policies/{slug}/edit")
 async def edit_policy(page: SignedIn, slug: str) -> Response:
     await page.check_form()
-    await _versions(page, slug)  # refuses an unknown slug, which saving would make a new policy
+    await _newest_versions(page, slug)  # refuses an unknown slug, which saving would make a new policy
     return await _check_or_save(page, slug)
 
 
@@ -127,7 +129,7 @@ async def show_backtests(page: SignedIn, slug: str, number: Annotated[str, Query
 async def start_backtest(page: SignedIn, slug: str) -> Response:
     """Start a backtest of a version, with the same inputs for all customers."""
     form = await page.form()
-    policy = await _shown_version(page, slug, "", await _versions(page, slug))
+    policy = await _shown_version(page, slug)
     inputs, faults = declared.read(policy["declaredInputs"], form, "input")
     against = str(form.get("against", ""))
     sent = {
@@ -169,21 +171,24 @@ async def _show_refusal(page: Page, slug: str, refusal: Refused) -> Response:
     """Show the policy with what was refused."""
     if refusal.is_about_access:
         raise refusal
-    return await _policy_page(page, slug, "", refusal)
+    return await _policy_page(page, slug, refusal=refusal)
 
 
-async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | None = None) -> Response:
-    versions = await _versions(page, slug)
-    shown = await _shown_version(page, slug, version, versions)
-    published = next((each["version"] for each in versions if each["state"] == "published"), None)
+async def _policy_page(
+    page: Page, slug: str, version: str = "", number: str = "1", refusal: Refused | None = None
+) -> Response:
+    """Show a version of the policy, and a page of all its versions."""
+    found = await page.get("decision-policies", slug, "versions", page=number, count=ON_PAGE)
+    shown = await _shown_version(page, slug, version)
+    published = await _published_number(page, slug)
     differs = published is not None and published != shown["version"]
     path = ("decision-policies", slug, "diff")
     changes = (await page.get(*path, to=shown["version"]))["changes"] if differs else ()
     may_backtest = page.may("decision-policies:write")
     coverage = await page.get("decision-policies", slug, "coverage", version=shown["version"]) if may_backtest else None
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    values = {"published": published, "changes": changes, "versions": versions, "coverage": coverage, "fault": fault}
-    values["names"] = await page.names(each["publishedBy"] for each in versions)
+    values = {"published": published, "changes": changes, "found": found, "coverage": coverage, "fault": fault}
+    values["names"] = await page.names(each["publishedBy"] for each in found["versions"])
     return page.show("policy.html", status, policy=shown, rules=_rules_of(shown), text=_text_of(shown), **values)
 
 
@@ -192,18 +197,33 @@ def _rules_of(version: Mapping[str, Any]) -> dict[str, str]:
     return {rule["code"]: rule["message"] for step in version["steps"] for rule in step["rules"]}
 
 
-async def _versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]:
-    """Return the newest versions of the policy."""
-    found: list[Mapping[str, Any]] = (await page.get("decision-policies", slug, "versions", page=1, count=ON_PAGE))[
-        "versions"
-    ]
-    return found
+async def _newest_versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]:
+    found = await page.get("decision-policies", slug, "versions", page=1, count=ON_PAGE)
+    versions: list[Mapping[str, Any]] = found["versions"]
+    return versions
 
 
-async def _shown_version(page: Page, slug: str, version: str, versions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+async def _published(page: Page, slug: str) -> dict[str, Any] | None:
+    """Return the published version, however old it is; None if there is none."""
+    try:
+        published: dict[str, Any] = await page.get("decision-policies", slug)
+    except Refused as refusal:
+        if refusal.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return published
+
+
+async def _published_number(page: Page, slug: str) -> int | None:
+    published = await _published(page, slug)
+    return None if published is None else published["version"]
+
+
+async def _shown_version(page: Page, slug: str, version: str = "") -> dict[str, Any]:
     """Return the chosen version, or the published one, or the newest of a policy that was never published."""
-    is_published = any(each["state"] == "published" for each in versions)
-    chosen = version or ("" if is_published else versions[0]["version"])
+    if not version and (published := await _published(page, slug)):
+        return published
+    chosen = version or (await _newest_versions(page, slug))[0]["version"]
     shown: dict[str, Any] = await page.get("decision-policies", slug, version=chosen)
     return shown
 
@@ -253,7 +273,7 @@ async def _edit_page(
     accepted: Collection[str] = (),
     status: int = 200,
 ) -> Response:
-    name = "" if slug is None else (await _shown_version(page, slug, "", await _versions(page, slug)))["name"]
+    name = "" if slug is None else (await _shown_version(page, slug))["name"]
     warnings = [] if found is None else [{**each, "key": _key(each)} for each in found["warnings"]]
     values = {"fault": fault, "found": found, "warnings": warnings, "accepted": accepted}
     return page.show("policy-edit.html", status, slug=slug, name=name, text=text, **values)
@@ -263,8 +283,9 @@ async def _backtests_page(
     page: Page, slug: str, number: str, sent: Mapping[str, Any], faults: Mapping[str, str]
 ) -> Response:
     found = await page.get("decision-policies", slug, "backtests", page=number, count=ON_PAGE)
-    versions = await _versions(page, slug)
-    policy = await _shown_version(page, slug, "", versions)
+    policy = await _shown_version(page, slug)
+    newest = await _newest_versions(page, slug)
+    versions = newest if any(each["version"] == policy["version"] for each in newest) else (*newest, policy)
     fields = declared.fields(policy["declaredInputs"], "input", sent, faults)
     numbered = [(str(each["version"]), f"Version {each['version']}, {each['state']}") for each in versions]
     values = {"found": found, "numbered": numbered, "fields": fields, "sent": sent, "fault": faults.get("", "")}

@@ -70,6 +70,21 @@ def test_a_policy_is_written_checked_published_and_archived(lender: StaffedLende
     assert "taken back" in read_words(approver.post(f"/policies/{SLUG}/unarchive"))
 
 
+def test_a_published_version_is_known_however_many_drafts_are_newer(lender: StaffedLender) -> None:
+    lender.publish()
+    for number in range(2, 23):
+        lender.save(as_text(notes=f"Draft {number}"))
+    analyst = lender.people[Role.ANALYST]
+    first, last = (analyst.get(f"/policies/{SLUG}?page={number}") for number in (1, 2))
+    assert "22 versions, page 1 of 2" in read_words(first)
+    assert re.search(r"Version 1\b.{0,40}Published", read_words(first), re.IGNORECASE), read_words(first)[:600]
+    assert "22 versions, page 2 of 2" in read_words(last)
+    assert f'href="/policies/{SLUG}?version=1" aria-current="true"' in last.text
+    draft = read_words(analyst.get(f"/policies/{SLUG}?version=22"))
+    assert "A draft can also decide for a share of the customers" in draft
+    assert "Version 1, published" in read_words(analyst.get(f"/policies/{SLUG}/backtests"))
+
+
 def test_a_challenger_is_shown_set_and_stopped(lender: StaffedLender) -> None:
     lender.publish()
     for notes in ("Another.", "A third."):

@@ -104,7 +104,7 @@ class Snapshot:
     policy: StoredPolicy
     version: PolicyVersion
     challenger: PolicyVersion | None
-    place: Location | None
+    location: Location | None
     attributes: Mapping[str, StoredAttribute]
     pending_jobs: tuple[UUID, ...]
     context: Context  # what metrics read besides transactions
@@ -214,19 +214,19 @@ def figures(caller: "Caller", snapshot: Snapshot, prepared: Prepared) -> pl.Data
 def _compute_within_limit(caller: "Caller", snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
     with caller.request.app.state.memory.reserve(caller.requester, snapshot.customer.enriched_rows * BYTES_PER_ROW):
         return compute_figures(
-            caller.store.lake, snapshot.place, snapshot.context, key.customer_number, key.as_of, plan
+            caller.store.lake, snapshot.location, snapshot.context, key.customer_number, key.as_of, plan
         )
 
 
 def compute_figures(
-    lake: Lake, place: Location | None, known: Context, customer_number: int, as_of: date, plan: Plan
+    lake: Lake, location: Location | None, known: Context, customer_number: int, as_of: date, plan: Plan
 ) -> pl.DataFrame:
     """Compute the customer's row of the plan's figures from one version of its data.
 
     Args:
         known: what metrics read besides transactions.
     """
-    rows = _NO_ROWS if place is None or not plan.metrics else place.scan(lake).select(facts.COLUMNS).collect()
+    rows = _NO_ROWS if location is None or not plan.metrics else location.scan(lake).select(facts.COLUMNS).collect()
     return decision.compute_figures(Facts(rows, as_of, known), plan, [customer_number])
 
 

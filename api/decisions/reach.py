@@ -33,15 +33,15 @@ def find_unreached_steps(store: Store, client_id: UUID, policy: Policy, now: dat
     """Return warnings about the steps that no customer with transactions reaches."""
     plan = plan_policy(policy)
     with store.db.reading() as r:
-        places, _ = transactions.separate_damaged(store.lake, transactions.current_locations_of_client(r, client_id))
-    if len(plan.steps) < 2 or not places or sum(place.row_count for place in places) > MAX_ROWS:
+        locations, _ = transactions.separate_damaged(store.lake, transactions.current_locations_of_client(r, client_id))
+    if len(plan.steps) < 2 or not locations or sum(location.row_count for location in locations) > MAX_ROWS:
         return []
     reached = Counter[int]()
-    for part in _parts(places):
+    for part in _parts(locations):
         reached.update(_count_reached(plan, _evaluate(store, plan, part, now)))
         if all(reached[step] for step in range(len(plan.steps))):
             return []
-    return check.find_unreached(plan, reached, len(places))
+    return check.find_unreached(plan, reached, len(locations))
 
 
 def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
@@ -52,11 +52,11 @@ def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
     return dict(enumerate(counts))
 
 
-def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetime) -> pl.DataFrame:
+def _evaluate(store: Store, plan: Plan, locations: Sequence[Location], now: datetime) -> pl.DataFrame:
     """Evaluate each customer with every input unknown; the frame is that of `evaluate.evaluate_plan`."""
-    versions = {place.customer_number: place.data_version for place in places}
+    versions = {location.customer_number: location.data_version for location in locations}
     as_of = now.astimezone(store.settings.zone).date()
-    rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
+    rows = transactions.scan(store.lake, locations).select(COLUMNS).collect()
     with store.db.reading() as r:
         known = context.read(r, versions, now, as_of, store.settings.zone)
         reported = attributes.find_current(r, versions)
@@ -68,9 +68,9 @@ def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetim
     return evaluate_plan(plan, readings.read_leaves(plan, values, stated, unknown_inputs, now))
 
 
-def _parts(places: Sequence[Location]) -> Iterator[list[Location]]:
-    """Split the places, in the order of the files, into parts of about PART_ROWS rows."""
-    by_file = sorted(places, key=lambda place: (place.path, place.first_row))
-    ends = accumulate(place.row_count for place in by_file)
+def _parts(locations: Sequence[Location]) -> Iterator[list[Location]]:
+    """Split the locations, in the order of the files, into parts of about PART_ROWS rows."""
+    by_file = sorted(locations, key=lambda location: (location.path, location.first_row))
+    ends = accumulate(location.row_count for location in by_file)
     for _, part in groupby(zip(ends, by_file, strict=True), key=lambda pair: pair[0] // PART_ROWS):
-        yield [place for _, place in part]
+        yield [location for _, location in part]

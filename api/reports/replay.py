@@ -71,7 +71,7 @@ log = logging.getLogger("tidemark.api")
 class State:
     """Everything that a customer's reports depend on besides the formulas. It is the key of the caches."""
 
-    place: Location | None  # of immutable rows
+    location: Location | None  # of immutable rows
     data_version: int
     known_seq: int | None
     as_of: date
@@ -84,7 +84,7 @@ class Basis:
     `known_seq`, as of a day.
     """
 
-    place: Location | None
+    location: Location | None
     data_version: int
     known_seq: int | None
     as_of: date
@@ -94,12 +94,12 @@ class Basis:
     def state(self) -> State:
         # Equal contexts with rows in another order have different digests, which costs time only.
         digest = hashlib.sha256(pickle.dumps(self.context)).digest()
-        return State(self.place, self.data_version, self.known_seq, self.as_of, digest)
+        return State(self.location, self.data_version, self.known_seq, self.as_of, digest)
 
     def facts(self, caller: Caller) -> Facts:
-        if self.place is None:
+        if self.location is None:
             return Facts(pl.DataFrame(schema=TRANSACTIONS), self.as_of, self.context)
-        rows = self.place.scan(caller.store.lake).collect()
+        rows = self.location.scan(caller.store.lake).collect()
         known = rows if self.known_seq is None else select_as_known(rows, self.known_seq)
         return Facts(known, self.as_of, self.context)
 
@@ -128,17 +128,17 @@ def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, k
     data_version, now = customer.data_version if version is None else version, caller.now
     known_seq = None
     if moment.known_at is None:
-        place = transactions.find_location(r, customer, version)
+        location = transactions.find_location(r, customer, version)
     else:
         data_version, now = (
             min(data_version, transactions.find_version_at(r, customer, moment.known_at)),
             moment.known_at,
         )
-        place, known_seq = _find_version_at(r, customer, data_version, moment.known_at)
+        location, known_seq = _find_version_at(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
     zone = caller.store.settings.zone
     known = context.read(r, {customer.number: data_version}, now, day, zone, moment.known_at)
-    return Basis(place, data_version, known_seq, day, known)
+    return Basis(location, data_version, known_seq, day, known)
 
 
 def _find_version_at(
@@ -170,9 +170,9 @@ def decision_basis(
     Raises:
         Gone: the version is no longer stored.
     """
-    place = transactions.find_location(r, customer, data_version)
+    location = transactions.find_location(r, customer, data_version)
     known = context.read_for_metrics(r, [customer.number], caller.store.settings.zone, at)
-    return Basis(place, data_version, None, as_of, known)
+    return Basis(location, data_version, None, as_of, known)
 
 
 def read_reports(caller: Caller, customer: Customer, basis: Basis) -> dict[str, ReportView]:

@@ -114,7 +114,7 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
     """Rewrite the bucket's live transactions into few, well-filled files, sorted by customer, where it pays."""
     done = compaction.compact(store, int(context.partition_key), lambda: datetime.now(UTC))
     with store.db.reading() as r:
-        places = transactions.current_locations_in_bucket(r, done.bucket)
+        locations = transactions.current_locations_in_bucket(r, done.bucket)
     readable = AssetCheckResult(
         check_name="readable",
         passed=done.unreadable == 0,
@@ -122,9 +122,9 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
         metadata={"customers in damaged files": done.unreadable},
     )
     metadata = {
-        "dagster/row_count": sum(place.row_count for place in places),
-        "customers": len(places),
-        "files": len({place.path for place in places}),
+        "dagster/row_count": sum(location.row_count for location in locations),
+        "customers": len(locations),
+        "files": len({location.path for location in locations}),
         "customers moved": done.moved,
         "customers skipped": done.skipped,
         "files written": done.files,
@@ -220,9 +220,9 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
     bucket, now = int(context.partition_key), datetime.now(UTC)
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
-        places = transactions.current_locations_in_bucket(r, bucket)
-    good, damaged = transactions.separate_damaged(store.lake, places)
-    versions = {place.customer_number: place.data_version for place in good}
+        locations = transactions.current_locations_in_bucket(r, bucket)
+    good, damaged = transactions.separate_damaged(store.lake, locations)
+    versions = {location.customer_number: location.data_version for location in good}
     failed: list[int] = []
     read = compute_by_slice(store.lake, good, partial(_readings, store, as_of, failed))
     readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
@@ -241,7 +241,7 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
 
 
 def _readings(store: Store, as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
-    """Read every metric of the rows' customers (READINGS). Customers whose metrics can't be computed are left out."""
+    """Compute every metric of the rows' customers (READINGS). Customers for whom that fails are left out."""
 
     def compute(numbers: Sequence[int]) -> list[pl.DataFrame]:
         with store.db.reading() as r:

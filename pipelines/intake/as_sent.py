@@ -1,9 +1,9 @@
 """Keyed digests that distinguish rows and accounts whose texts look the same once they are masked.
 
-Two cards of one issuer with the same last four digits look the same once they are masked. So do ids and references
-that happen to have the form of a card number. The digest is keyed, because without a key the few missing digits could
-be guessed (PCI DSS 3.5.1.1). The service uses a key that is never rotated (`Vault.digest`). A text that masking does
-not change needs no digest, so identities derived from such texts do not depend on the key.
+Two cards of one issuer with the same last four digits do. So do ids and references that happen to have the form of a
+card number. The digest is keyed, because without a key the few missing digits could be guessed (PCI DSS 3.5.1.1). The
+service uses a key that is never rotated (`Vault.digest`). A text that masking does not change needs no digest, so
+identities derived from such texts do not depend on the key.
 """
 
 import secrets
@@ -46,7 +46,7 @@ def mask_rows(frame: pl.DataFrame, columns: Sequence[str], digest_text: Digest) 
 
 def add_digests(frame: pl.DataFrame, digest_text: Digest) -> pl.DataFrame:
     """Fill the digests of rows that `intake.lines` has masked, from their texts as sent."""
-    if not frame["masked"].any():  # as in most submissions: normalising no texts takes longer than reading the rows
+    if not frame["masked"].any():  # as in most submissions: `matching_text` is slow even for no text
         return frame.with_columns(pl.lit(None, pl.Binary).alias(name) for name in DIGESTS)
     compared = frame.select(matching_text(pl.col("sentDescription"))).to_series()
     return frame.with_columns(

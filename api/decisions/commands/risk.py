@@ -477,8 +477,8 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
     parsed_ids = ids_in(cases.cases["customer"])
     with opened_store() as store, store.db.reading() as r:
         numbers = customers.numbers(r, client, parsed_ids.values())
-        places = transactions.current_locations(r, numbers.values())
-        rows = transactions.scan(store.lake, places).collect()
+        locations = transactions.current_locations(r, numbers.values())
+        rows = transactions.scan(store.lake, locations).collect()
         expected = risk_models.read_expected(r, [client]).get(client, EVERYTHING)
     by_text = {text: numbers.get(parsed) for text, parsed in parsed_ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)

@@ -15,9 +15,12 @@ from pipelines.reports.page.tables import Table
 
 @dataclass(frozen=True)
 class Chosen:
-    """A table's columns in the order shown (all when none are named) under a caption (its own name when None).
+    """A table that a section shows.
 
-    `split`: a grid for each value of that column.
+    Args:
+        columns: in the order shown; all of the table's if empty.
+        caption: the table's name if None.
+        split: a column; each of its values has a grid of its own.
     """
 
     table: str
@@ -170,7 +173,7 @@ _DIRECTIONS: Mapping[str, str] = {
 def sections(
     plans: Sequence[Plan], tables: Mapping[str, Table], only: Collection[str] | None = None
 ) -> tuple[Section, ...]:
-    """Return the sections that have at least one table in the report. If `only` is given, all others are empty."""
+    """Return the sections that have at least one table in the report; with `only`, the other sections are empty."""
     shown = (plan for plan in plans if any(each.table in tables for each in plan.tables))
     return tuple(
         _section(plan, tables) if only is None or plan.id in only else Section(plan.id, plan.title, ())

@@ -187,12 +187,12 @@ def _lines_with_balances(layout: PdfLayout, account: AccountPostings) -> list[Li
         balance += row.amount
         shown = layout.balances == "each" or (layout.balances == "day" and row.day != next_day)
         lines.append(
-            Line(row.day, row.value_day, row.rail, _kind_of(row.rail), row.description, row.amount, balance, shown)
+            Line(row.day, row.value_day, row.rail, _type_text(row.rail), row.description, row.amount, balance, shown)
         )
     return lines
 
 
-def _kind_of(rail: str) -> str:
+def _type_text(rail: str) -> str:
     return next((kind for kind, starts in paper_texts().kinds.items() if rail.startswith(starts)), "Funds transfer")
 
 
@@ -229,7 +229,7 @@ def _row(layout: PdfLayout, line: Line, page: int) -> PrintedRow:
     return PrintedRow(
         date=line.day,
         value_date=line.value_day if "value_date" in holds else None,
-        description=f"{line.kind_of} {line.description}" if "type" in holds else line.description,
+        description=f"{line.type_text} {line.description}" if "type" in holds else line.description,
         amount=line.amount,
         balance=line.balance if line.balance_shown else None,
         page=page,

@@ -14,7 +14,7 @@ from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLay
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, PrintVariant
 
 BOTTOM = HEIGHT - 64
-LINES = 4  # of a description that is broken at `breaks`, at most
+MAX_LINES = 4  # of a description that is broken at `breaks`; a longer one is broken where it fits
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Line:
     day: date
     value_day: date
     rail: str
-    kind_of: str  # text for the `type` column
+    type_text: str  # text for the `type` column
     description: str
     amount: Decimal
     balance: Decimal
@@ -87,7 +87,7 @@ class Table:
         pages = list(self._draw_sections(part) if self._layout.sections else self._rows(part.lines, part))
         self._edge(self._layout.closing_row, part.end, part.closing)
         if self._layout.totals_row:
-            self._break_page_within(self._layout.leading * 2)
+            self._turn_unless_it_fits(self._layout.leading * 2)
             self._totals(self._layout.totals_row, part.lines, part.closing)
         return pages
 
@@ -104,11 +104,11 @@ class Table:
             lines, left = take_section(section, left)
             if not lines:
                 continue
-            self._break_page_within(60)
+            self._turn_unless_it_fits(60)
             self._y += 6
             self._heading_row(section.title)
             yield from self._rows(lines, part)
-            self._break_page_within(self._layout.leading)
+            self._turn_unless_it_fits(self._layout.leading)
             self._totals(section.total, lines, None)
 
     def _rows(self, lines: Sequence[Line], part: Part) -> Iterator[int]:
@@ -134,7 +134,7 @@ class Table:
             self._figures(line, texts[0], self._y + down)
         for n, text in enumerate(texts):
             if n and self._variant.rows_broken:
-                self._break_page_within(self._layout.leading)
+                self._turn_unless_it_fits(self._layout.leading)
             self._paper.write(self._column("description").at, self._y, text)
             if n == figures_on and not self._variant.halfway:
                 self._figures(line, text, self._y)
@@ -204,14 +204,14 @@ class Table:
             broken = broken.replace(f" {word}", f"\n{word}")
         width = self._column("description").width
         texts = [text for piece in broken.split("\n") for text in self._paper.lines(piece, width)]
-        return texts if len(texts) <= LINES else self._paper.lines(line.description, width)
+        return texts if len(texts) <= MAX_LINES else self._paper.lines(line.description, width)
 
     def _write_date_heading(self, line: Line) -> None:
         """Write the year or the day that the row stands under."""
         layout = self._layout
         self._year(line.day)
         if layout.day_headings and self._dated != line.day:
-            self._break_page_within(layout.leading * 4)
+            self._turn_unless_it_fits(layout.leading * 4)
             self._y += layout.gap
             self._heading_row(line.day.strftime(layout.day_headings))
             self._dated = line.day
@@ -229,7 +229,7 @@ class Table:
         """Write the row of the opening or the closing balance."""
         if not text:
             return
-        self._break_page_within(self._row_height)
+        self._turn_unless_it_fits(self._row_height)
         self._year(day)
         self._paper.write(self._column("date").at, self._y, self._layout.write_date(day, edge=True), bold=True)
         self._write_labelled_balance(text, self._layout.money.write_balance(balance))
@@ -272,11 +272,13 @@ class Table:
         elif text:
             self._write_labelled_balance(text, self._layout.money.write_balance(balance))
 
-    def _break_page_within(self, height: float) -> None:
+    def _turn_unless_it_fits(self, height: float) -> None:
+        """Begin a new sheet if something of this height doesn't fit on the current one."""
         if self._y + height > BOTTOM:
             self._turn()
 
     def _turn(self, *, first: bool = False, headings: bool = True) -> None:
+        """Begin a new sheet."""
         layout = self._layout
         self._paper.begin_sheet()
         for block in layout.front if first else layout.head:
@@ -321,7 +323,7 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
     money, amount = layout.money, f"{abs(line.amount):,.2f}"
     return {
         "value_date": layout.write_date(line.value_day),
-        "type": line.kind_of,
+        "type": line.type_text,
         "debit": money.debit.format(amount) if line.amount < 0 else "",
         "credit": money.credit.format(amount) if line.amount > 0 else "",
         "amount": money.write_amount(line.amount),

@@ -36,7 +36,7 @@ def definitions() -> Definitions:
             extraction_batch,
             refresh_batch,
             portfolio_job,
-            *schedules.portfolio_jobs,
+            *schedules.asset_jobs,
             *schedules.lake_jobs,
             *schedules.sandbox_jobs,
         ],

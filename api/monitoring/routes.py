@@ -52,7 +52,7 @@ from storage.monitoring.rule_matches import Match
 
 router = APIRouter(route_class=Route, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
-Worker = Annotated[Caller, Depends(Allow("monitoring:rules", "customer:work"))]
+MatchReader = Annotated[Caller, Depends(Allow("monitoring:rules", "customer:work"))]
 UNSOUND = ("Ruleset.Invalid", "Ruleset.UnknownCustomer", "Ruleset.SlugTaken")
 CORRUPT, CORRUPT_MATCH = "Ruleset.Corrupt", "RuleMatch.Corrupt"
 MATCHES_PER_SLICE = 100
@@ -194,7 +194,7 @@ def get_match(caller: Watcher, match_id: MatchId) -> Response:
     response_model=envelope(LineageView),
     responses=refuses("Report.FigureNotFound", "Report.VersionExpired", CORRUPT, CORRUPT_MATCH, *DAMAGED_FILE),
 )
-def explain_match(caller: Worker, match_id: MatchId, query: Annotated[FigureQuery, Query()]) -> Response:
+def explain_match(caller: MatchReader, match_id: MatchId, query: Annotated[FigureQuery, Query()]) -> Response:
     """List the transactions behind a metric as the rule read it; for a baseline metric, those up to the baseline's day.
 
     The default is the first metric that was read.

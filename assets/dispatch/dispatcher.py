@@ -2,8 +2,8 @@
 
 While all workers are busy, new jobs accumulate; they are claimed when a run commits. So an idle system starts a single
 job immediately, and a busy one puts hundreds into a run. One process leads, under a lease in SQL, and only while
-Dagster answers. It claims only while its home has a free worker that is warm (its processes have started), so that no
-job wastes an attempt on a run that can't begin. A sensor makes the same claim when no process leads.
+Dagster answers. It claims only while its launcher reaches a free worker that is warm (its processes have started), so
+that no job wastes an attempt on a run that can't begin. A sensor makes the same claim when no process leads.
 """
 
 import logging
@@ -91,7 +91,7 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
 
 
 def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bool:
-    """Return whether this home has more warm workers than the queue has open batches."""
+    """Return whether more warm workers can get a run from this home's launcher than the queue has open batches."""
     return batches.count_open(r, queue) < leases.count_holders(r, dagster_home.worker_role(store.settings), now)
 
 

@@ -63,7 +63,11 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> BatchRetractions:
 
 
 def _later_submissions(submissions: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
-    """Return, of submissions by `received_seq`, those that stay and come after their customer's first retracted one."""
+    """Return the submissions that stay and come after their customer's first retracted one.
+
+    Args:
+        submissions: in order of `received_seq`.
+    """
     gone = [job for job in submissions if job.job_id in retracted]
     first = {job.customer_number: job.received_seq for job in reversed(gone)}
     return [job for job in submissions if job not in gone and job.received_seq > first[job.customer_number]]

@@ -274,7 +274,7 @@ WHOLE = (
         "Saturdays: find files that are missing or damaged.",
     ),
 )
-portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]
+asset_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]
 lake_jobs = [retention_sweep, integrity_check]
 sandbox_jobs = [sandbox_feed]
 

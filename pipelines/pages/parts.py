@@ -173,11 +173,15 @@ class Figures:
 
 @dataclass(frozen=True)
 class Note:
+    """A remark in small print, such as why a section is empty."""
+
     says: str
 
 
 @dataclass(frozen=True)
 class Paragraph:
+    """Text to be read, as in a letter."""
+
     says: str
 
 

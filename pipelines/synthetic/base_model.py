@@ -1,8 +1,7 @@
 """Training data of the model that comes with Tidemark.
 
-They are a synthetic portfolio, lines with listed names, and narratives labelled by hand.
-
-It is trained by the same code as a lender's own model (`pipelines.enrichment.training`).
+They are a synthetic portfolio, lines with listed names, and narratives labelled by hand. The model is trained by the
+same code as a lender's own (`pipelines.enrichment.training`).
 """
 
 from datetime import date
@@ -33,7 +32,7 @@ def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def unfamiliar_rows(rows: pl.DataFrame) -> Unfamiliar | None:
-    """Return what the model is calibrated on besides: rows labelled by hand, with the lists of names and without them.
+    """Return further rows to calibrate the model on: those labelled by hand, with the lists of names and without them.
 
     Their authors word payments as no template does. Without the lists, their names are as unknown as most on a ledger.
 

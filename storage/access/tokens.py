@@ -1,4 +1,4 @@
-"""Tokens of sessions and links. They have 256 bits of entropy, so a plain SHA-256 is enough to store them."""
+"""Tokens of sessions and links. They have 128 random bits or more, so a plain SHA-256 is enough to store them."""
 
 import hashlib
 

@@ -1,4 +1,7 @@
-"""A fleet's broker, as others than its workers see it. `assets.workers.broker` sends and receives runs."""
+"""Inspect a fleet's broker: whether it can be used, and which runs wait in it.
+
+`assets.workers.broker` sends and receives the runs.
+"""
 
 import json
 from collections.abc import Iterator, Sequence

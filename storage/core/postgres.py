@@ -54,7 +54,7 @@ class Connection(psycopg.Connection[Any]):
     used_at = 0.0  # by `time.monotonic`; set when it is opened, and when it returns to its pool
 
     def has_input(self) -> bool:
-        """Return whether the server has sent something or closed the connection. It does neither while idle."""
+        """Return whether the server has sent something or closed the connection; neither is normal while it is idle."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))

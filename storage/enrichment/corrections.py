@@ -200,7 +200,7 @@ def make(
     row = _columns(customer, new, found_rows[1].counterparty_group)
     last = _last_live(w, customer)
     if last is None or any(getattr(last, name) != value for name, value in row.items()):
-        _require_fewer_than_most(w, customer, client_wide=new.client_wide)
+        _require_below_limit(w, customer, client_wide=new.client_wide)
         row |= {"correction_id": uuid4(), "made_at": now, "made_by": who}
         w.execute(insert(corrections).values(row))
         last = get(w, customer, row["correction_id"])
@@ -394,7 +394,7 @@ def _last_live(r: Reading, customer: Customer) -> Correction | None:
     return None if row is None else Correction(*row)
 
 
-def _require_fewer_than_most(r: Reading, customer: Customer, *, client_wide: bool) -> None:
+def _require_below_limit(r: Reading, customer: Customer, *, client_wide: bool) -> None:
     number = None if client_wide else customer.number  # `== None` becomes IS NULL
     query = select(func.count()).where(
         corrections.c.client_id == customer.client_id,

@@ -34,7 +34,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 from storage.work import attachments, notes, timeline
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Work"])
-Worker = Annotated[Caller, Depends(Allow("customer:work"))]
+Colleague = Annotated[Caller, Depends(Allow("customer:work"))]
 EMPTY = "Attachment.Empty"
 FILE_ERRORS = (
     *("Request.MalformedForm", "Attachment.WrongCount", EMPTY),
@@ -45,7 +45,7 @@ FILE_ERRORS = (
 @router.get(
     "/notes", response_model=envelope(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
 )
-def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[NotesQuery, Query()]) -> Response:
+def list_notes(caller: Colleague, customer_id: CustomerId, query: Annotated[NotesQuery, Query()]) -> Response:
     """List notes on a customer, newest first. A deleted note has no text, only who wrote and deleted it, and when."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
@@ -64,7 +64,7 @@ def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[NotesQu
     responses=refuses("Note.UnknownSubject"),
     dependencies=[IDEMPOTENT],
 )
-def add_note(caller: Worker, customer_id: CustomerId, sent: SentNote) -> Response:
+def add_note(caller: Colleague, customer_id: CustomerId, sent: SentNote) -> Response:
     """Add a note on a customer, or on one of its evaluations or matches. Card and tax file numbers are masked."""
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -75,7 +75,7 @@ def add_note(caller: Worker, customer_id: CustomerId, sent: SentNote) -> Respons
 
 
 @router.delete("/notes/{noteId}", response_model=envelope(WrittenNoteView))
-def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Response:
+def delete_note(caller: Colleague, customer_id: CustomerId, note_id: NoteId) -> Response:
     """Delete a note's text. That there was a note stays on the record."""
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -86,7 +86,7 @@ def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Res
 
 
 @router.get("/attachments", response_model=envelope(AttachmentListView))
-def list_attachments(caller: Worker, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
+def list_attachments(caller: Colleague, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List the files attached to a customer, newest first, also those that were deleted."""
     with caller.reading() as r:
         found = attachments.find(r, caller.customer(r, customer_id), query.requested_page())
@@ -100,7 +100,7 @@ def list_attachments(caller: Worker, customer_id: CustomerId, query: Annotated[P
     responses=refuses(*FILE_ERRORS),
     dependencies=[IDEMPOTENT],
 )
-def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> Response:
+def attach_file(caller: Colleague, customer_id: CustomerId, file: AttachedFile) -> Response:
     """Attach a file of any type to a customer. It is stored encrypted, and never opened by the service."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
@@ -122,7 +122,7 @@ def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> 
     response_class=File,
     responses=refuses("Attachment.Gone", *DAMAGED_FILE),
 )
-def download_attachment(caller: Worker, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
+def download_attachment(caller: Colleague, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
     """Download an attached file as it was sent. Browsers save it, and don't show it."""
     with caller.reading() as r:
         found = caller.attachment(r, customer_id, attachment_id)
@@ -132,7 +132,7 @@ def download_attachment(caller: Worker, customer_id: CustomerId, attachment_id: 
 
 
 @router.delete("/attachments/{attachmentId}", response_model=envelope(AttachmentView))
-def delete_attachment(caller: Worker, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
+def delete_attachment(caller: Colleague, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
     """Delete an attached file and its name. That there was one stays on the record."""
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -146,7 +146,7 @@ def delete_attachment(caller: Worker, customer_id: CustomerId, attachment_id: At
 
 
 @router.get("/timeline", response_model=envelope(TimelineView))
-def get_timeline(caller: Worker, customer_id: CustomerId, query: Annotated[TimelineQuery, Query()]) -> Response:
+def get_timeline(caller: Colleague, customer_id: CustomerId, query: Annotated[TimelineQuery, Query()]) -> Response:
     """Read what happened to a customer, newest first: submissions, reports, decisions, alerts and people's work."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)

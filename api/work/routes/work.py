@@ -40,7 +40,7 @@ from storage.work.items import Action, Item, ItemAction, ItemState
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Work"])
 SCOPE = "customer:work"
-Worker = Annotated[Caller, Depends(Allow(SCOPE))]
+Colleague = Annotated[Caller, Depends(Allow(SCOPE))]
 UNKNOWN_ASSIGNEE = "Work.UnknownAssignee"
 CORRUPT = "RuleMatch.Corrupt"
 ALERTS_PER_SLICE = 100
@@ -55,7 +55,7 @@ SUMMARISED = ("code", "message", "severity", "recommendedActions")
 
 
 @router.get("/work", response_model=envelope(WorkListView))
-def list_work(caller: Worker, query: Annotated[WorkQuery, Query()]) -> Response:
+def list_work(caller: Colleague, query: Annotated[WorkQuery, Query()]) -> Response:
     """List what waits for people, newest first: alerts that are neither closed nor snoozed, and decisions.
 
     A decision waits if it is the latest one of its customer and policy, its outcome is `conditional` or
@@ -70,7 +70,7 @@ def list_work(caller: Worker, query: Annotated[WorkQuery, Query()]) -> Response:
 
 
 @router.get("/colleagues", response_model=envelope(ColleagueListView))
-def list_colleagues(caller: Worker) -> Response:
+def list_colleagues(caller: Colleague) -> Response:
     """List the client's users to whom work can be assigned, ordered by name."""
     with caller.reading() as r:
         found = users.find(r, caller.client_id)
@@ -80,7 +80,7 @@ def list_colleagues(caller: Worker) -> Response:
 
 
 @router.get("/evaluations/{evaluationId}/assignee", response_model=envelope(DecisionAssigneeView))
-def get_assignee(caller: Worker, evaluation_id: EvaluationId) -> Response:
+def get_assignee(caller: Colleague, evaluation_id: EvaluationId) -> Response:
     """Read who works on a decision, and whether it still waits for a person."""
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
@@ -95,7 +95,7 @@ def get_assignee(caller: Worker, evaluation_id: EvaluationId) -> Response:
     response_model=envelope(WorkItemView),
     responses=refuses("Evaluation.NotWaiting", UNKNOWN_ASSIGNEE),
 )
-def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssignee) -> Response:
+def assign_decision(caller: Colleague, evaluation_id: EvaluationId, sent: SentAssignee) -> Response:
     """Assign a decision that waits for a person to a user or a key, or to nobody."""
     action = Action(ItemAction.ASSIGN, assignee=None if sent.assignee is None else str(sent.assignee))
     with caller.writing() as w:
@@ -112,7 +112,7 @@ def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssig
     response_model=envelope(AlertListView),
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT),
 )
-def list_alerts(caller: Worker, query: Annotated[AlertsQuery, Query()]) -> Response:
+def list_alerts(caller: Colleague, query: Annotated[AlertsQuery, Query()]) -> Response:
     """List alerts, newest first, with what their rules say and recommend. Every match is an alert.
 
     A snoozed alert is open again once its time has come.
@@ -127,7 +127,7 @@ def list_alerts(caller: Worker, query: Annotated[AlertsQuery, Query()]) -> Respo
 
 
 @router.get("/alerts/{matchId}", response_model=envelope(AlertView), responses=refuses(CORRUPT))
-def get_alert(caller: Worker, match_id: MatchId) -> Response:
+def get_alert(caller: Colleague, match_id: MatchId) -> Response:
     """Read an alert with the values that its rules read, and what people did with it."""
     with caller.reading() as r:
         return respond(_alert(r, caller, caller.match(r, match_id)))
@@ -140,7 +140,7 @@ def get_alert(caller: Worker, match_id: MatchId) -> Response:
     responses=refuses(UNKNOWN_ASSIGNEE, CORRUPT),
     dependencies=[IDEMPOTENT],
 )
-def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Response:
+def act_on_alert(caller: Colleague, match_id: MatchId, sent: SentAlertAction) -> Response:
     """Acknowledge, snooze, close, reopen or assign an alert. Every action applies in any state, and is recorded.
 
     The match and its webhook do not change, and a closed alert doesn't keep its rules from triggering again.

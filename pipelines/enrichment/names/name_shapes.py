@@ -121,8 +121,8 @@ def find_names(shapes: pl.Series) -> pl.DataFrame:
         .otherwise(0)
     )
     best = (
-        read.with_columns(place=pl.col("score") + after, start=pl.col("at") + pl.col("skip"))
-        .sort("settled", "place", "at", descending=[False, True, False])
+        read.with_columns(total_score=pl.col("score") + after, start=pl.col("at") + pl.col("skip"))
+        .sort("settled", "total_score", "at", descending=[False, True, False])
         .unique("settled", keep="first", maintain_order=True)
         .select(
             "settled",

@@ -1,9 +1,9 @@
 """Identify the customer's account that a submission belongs to.
 
-An account is identified by its number (with the BSB, if sent). Without a number, the bank, name and type together
-identify it. Without any of these, it is the customer's one unidentified account. The id is derived from these fields,
-so the same account always has the same id. Card numbers are masked wherever they are stored; a digest of the number as
-sent still distinguishes the accounts (`intake.as_sent`).
+An account is identified by its number (with the BSB, if sent). Without a number, or with a placeholder for one (`N/A`),
+the bank, name and type together identify it. Without any of these, it is the customer's one unidentified account. The
+id is derived from these fields, so the same account always has the same id. Card numbers are masked wherever they are
+stored; a digest of the number as sent still distinguishes the accounts (`intake.as_sent`).
 """
 
 import re
@@ -19,6 +19,9 @@ from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
 SHOWN_DIGITS = 4
+# Accounts of several banks may share these, so they identify none.
+_NO_DIGITS = re.compile(r"[\W_0xX]*")
+_NO_NUMBER = {"N/A", "NA", "NONE", "NULL", "NIL", "UNKNOWN", "NOTAVAILABLE", "NOTPROVIDED", "UNDEFINED", "TBC", "TBA"}
 _TYPES = {name.replace("_", ""): name for name in ACCOUNT_TYPES}
 
 
@@ -63,7 +66,8 @@ def identify(
     """
     stated_type = _none_if_blank(account_type)
     known_type = _TYPES.get(re.sub(r"[\s_-]", "", stated_type or "").lower())  # `Credit Card`, `creditCard`
-    sent = [_none_if_blank(text) for text in (bsb, account_number, bank_name, account_name, known_type or stated_type)]
+    numbers = (None if _is_placeholder(text or "") else _none_if_blank(text) for text in (bsb, account_number))
+    sent = [*numbers, *(_none_if_blank(text) for text in (bank_name, account_name, known_type or stated_type))]
     branch, number, bank, name, kind = map(_mask, sent)
     number = _mask_number(sent[1])
     account = Account(
@@ -77,7 +81,11 @@ def identify(
         account_type_text=None if known_type else kind,
         credit_limit=credit_limit,
     )
-    return account, _oddities(account, is_masked=sent != [branch, number, bank, name, kind])
+    oddities = _oddities(account, is_masked=sent != [branch, number, bank, name, kind])
+    if _is_placeholder(account_number or ""):
+        message = "The account number stands for no number: the account is identified as if none had been sent."
+        return account, (*oddities, Oddity("Account.OddNumber", message))
+    return account, oddities
 
 
 def mask_account_number(account_number: pl.Expr) -> pl.Expr:
@@ -90,6 +98,11 @@ def mask_account_number(account_number: pl.Expr) -> pl.Expr:
 
 def _none_if_blank(text: str | None) -> str | None:
     return (text.strip() or None) if text else None
+
+
+def _is_placeholder(text: str) -> bool:
+    """Return whether a number is only zeros and marks, or a word for a number that is missing (`N/A`)."""
+    return bool(text.strip()) and (bool(_NO_DIGITS.fullmatch(text)) or _compact(text) in _NO_NUMBER)
 
 
 def _mask(text: str | None) -> str | None:

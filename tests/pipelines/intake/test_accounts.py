@@ -95,3 +95,19 @@ def test_an_odd_detail_is_a_warning(fields: dict[str, str], code: str) -> None:
 )
 def test_a_number_is_shown_by_its_last_four(number: str | None, shown: str | None) -> None:
     assert pl.select(mask_account_number(pl.lit(number, pl.String))).item() == shown
+
+
+def test_placeholders_for_a_number_identify_no_account() -> None:
+    one, other = ({"bank_name": bank, "account_name": "Main"} for bank in ("CBA", "ANZ"))
+    for number in ("0", "0000 0000", "N/A", "n/a", "-", "unknown", "null", "xxxx", "****"):
+        assert account(account_number=number, **one) == account(**one), number
+        assert account(account_number=number, **one).account_id != account(account_number=number, **other).account_id, (
+            number
+        )
+        sent: dict[str, Any] = {**dict.fromkeys(FIELDS), **one, "account_number": number}
+        _, [oddity] = identify(CUSTOMER, digest=temporary_digest, **sent)
+        assert oddity.code == "Account.OddNumber", number
+    for bsb in ("000-000", "N/A"):
+        assert account(bsb=bsb, account_number="12345678") == account(account_number="12345678"), bsb
+    for number in ("MAIN", "100", "xxxx1234", "0001"):
+        assert account(account_number=number, **one).account_number == number, number

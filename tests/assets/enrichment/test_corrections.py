@@ -274,12 +274,12 @@ def test_related_parties_set_while_a_batch_computes_are_not_missed(
 ) -> None:
     director, read = Party("Alex Nguyen", None, None, "director"), list[pl.DataFrame]()
 
-    def noting(held: Any, accepted: Any, retractions: Any, known: Knowledge) -> Any:
+    def noting(held: Any, accepted: Any, retractions: Any, known: Knowledge, *others: Any) -> Any:
         read.append(known.related_parties)
         if len(read) == 1:
             with lender.store.db.writing() as w:
                 related_parties.put(w, lender.customer, [director], WHO, datetime.now(UTC))
-        return enrich(held, accepted, retractions, known)
+        return enrich(held, accepted, retractions, known, *others)
 
     monkeypatch.setattr("assets.enrichment.transactions.enrich", noting)
     submission = lender.submit(RENT)

@@ -32,7 +32,7 @@ from pipelines.enrichment.transfers.transfers import mark_transfers
 from pipelines.vocabulary.places import sort_rows
 from pipelines.vocabulary.schemas import TRANSACTIONS, not_retracted
 
-ENRICHMENT_VERSION = 16
+ENRICHMENT_VERSION = 17
 NOT_COMPARED = ("enrichment_version", "read_by", "as_read")  # what says how a row came to be, not what it is
 MIN_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 

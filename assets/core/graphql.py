@@ -64,8 +64,9 @@ class DagsterGraphQL:
 
         Raises:
             RefusedError: the run was not launched.
-            requests.ConnectionError: the server can't be reached. If it broke off instead of responding, the run
-                may have been launched; its fencing token then keeps it from committing.
+            requests.ConnectionError: the server can't be reached. If it closed the connection without a response, the
+                run may have been launched. Give the batch back: then its fencing token is no longer valid, and the run
+                can't commit.
             requests.RequestException: no usable response in time; the run may have been launched.
         """
         result = self._execute(LAUNCH, {"execution": execution_params(batch)})["launchRun"]

@@ -1,4 +1,4 @@
-"""The protocol of a kind of portfolio job: its customers, the computation of some of them, and the result of all."""
+"""What each kind of portfolio job provides: its customers, partial results for some of them, and the result for all."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,7 +23,7 @@ class PortfolioWork(Protocol):
         """Return those of the customers that meet the request's further conditions."""
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> PartialResult:
-        """Compute some customers from all their transactions (facts.COLUMNS). It must be thread-safe."""
+        """Return the partial result for some customers, from all their transactions (facts.COLUMNS). Thread-safe."""
 
     def merge(self, parts: Iterable[Tallies]) -> Tallies:
         """Add up tallies of different customers, in any order."""

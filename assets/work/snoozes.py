@@ -1,6 +1,6 @@
 """End the snoozes of alerts, so that summaries of customers count them as open again.
 
-A sensor does this and no reader does, because reading must not write.
+A sensor does this, not the requests that read alerts, because a read must not write.
 """
 
 from dagster import DefaultSensorStatus, ResourceParam, SkipReason, sensor

@@ -12,7 +12,8 @@
     canonical   fingerprints of policies and of the metrics that they read
     decision    deciding one customer, the record of it, and replaying the record
     letter      the letter that tells the applicant the outcome, as a page
-    sensitivity the smallest changes that give another outcome; `enclosures`: the possible results of a range
+    sensitivity the smallest changes that give another outcome
+    enclosures  the range of possible results while one number varies, for `sensitivity`
 
     check/      faults of a document, and warnings that must be acknowledged
     backtest/   two policy versions compared over a portfolio

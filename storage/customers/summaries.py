@@ -1,12 +1,12 @@
 """Summaries of customers: what a list of customers shows, in one row for each customer, so that lists are fast.
 
 A summary is derived from other tables (`_DERIVED`). Whoever changes those tables calls `refresh` in the same
-transaction, so a summary always agrees with them (`find_differing`).
+transaction, so a summary always agrees with them. `find_differing` checks this.
 
 **Why concurrent transactions leave no stale summary.** `refresh` first locks the rows, then computes them in a second
 statement, which sees everything that earlier holders of the lock committed. Rows are locked in the order of their
-numbers, to avoid deadlocks. The commit of a batch refreshes twice, which can't deadlock either: it holds its customers'
-locks, and storing reports takes these first.
+numbers, to avoid deadlocks. The commit of a batch refreshes twice. It can't deadlock with the storing of reports,
+because both lock their customers before any summary.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ SLICE: Final = 2_000  # customers in one statement
 _ROW = customer_summaries.c
 
 
-def _select_of_customer(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
+def _correlated_value(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
     return select(value).where(*condition).correlate(customer_summaries).scalar_subquery()
 
 
 def _select_of_reports(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return _select_of_customer(value, reports.c.customer_number == _ROW.customer_number, *condition)
+    return _correlated_value(value, reports.c.customer_number == _ROW.customer_number, *condition)
 
 
 def _report_member(kind: str, path: str) -> ColumnElement[str]:
@@ -45,7 +45,7 @@ def _report_member(kind: str, path: str) -> ColumnElement[str]:
 
 
 def _report_status() -> ColumnElement[str]:
-    data_version = _select_of_customer(customers.c.data_version, customers.c.number == _ROW.customer_number)
+    data_version = _correlated_value(customers.c.data_version, customers.c.number == _ROW.customer_number)
     is_ready = and_(reports.c.data_version == data_version, reports.c.failed.is_(False))
     return case(
         (_select_of_reports(func.count(reports.c.data_version)) == 0, ReportStatus.PENDING),
@@ -72,7 +72,7 @@ def _outcome() -> ColumnElement[str]:
     return _select_of_last_decision(func.coalesce(last, evaluations.c.outcome))
 
 
-# An alert whose snooze has ended is counted once `items.end_snoozes` has run, so that no summary depends on the time.
+# An alert whose snooze has ended counts as open only after `items.end_snoozes` has run: no summary depends on the time.
 _OPEN_ALERT: Final = (
     work_items.c.kind == "alert",
     work_items.c.state == "open",
@@ -88,9 +88,7 @@ _DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
     "data_through": _select_of_reports(func.max(reports.c.data_through)),
     "evaluation_number": _select_of_last_decision(evaluations.c.number),
     "outcome": _outcome(),
-    "open_alerts": _select_of_customer(
-        func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT
-    ),
+    "open_alerts": _correlated_value(func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT),
 }
 REPORT_COLUMNS: Final = {
     "risk": ("rating", "risk_value", "calibration", "report_status", "data_through"),

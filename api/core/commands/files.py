@@ -10,7 +10,7 @@ from polars.exceptions import PolarsError
 
 from pipelines.vocabulary.errors import Unprocessable
 
-_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet takes a text that begins like this for a formula
+_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet treats a text that begins like this as a formula
 
 
 def content_of(path: Path) -> bytes:
@@ -56,7 +56,7 @@ def csv_of(path: Path) -> pl.DataFrame:
 
 
 def ids_in(texts: Iterable[str]) -> dict[str, UUID]:
-    """Parse those texts that are UUIDs. The others are no customer's id."""
+    """Return the UUID of each text that is one. Other texts are left out: they can't be the id of a customer."""
     ids = {}
     for text in texts:
         with suppress(ValueError):
@@ -65,7 +65,7 @@ def ids_in(texts: Iterable[str]) -> dict[str, UUID]:
 
 
 def headings_of(path: Path) -> list[str]:
-    """Return the headings of a CSV file; none if it is not one."""
+    """Return the headings of a CSV file; an empty list if it is not one."""
     try:
         return pl.read_csv(path, infer_schema=False, encoding="utf8-lossy", n_rows=0).columns
     except (PolarsError, OSError):
@@ -73,7 +73,7 @@ def headings_of(path: Path) -> list[str]:
 
 
 def as_csv(frame: pl.DataFrame, *, heading: bool = True) -> str:
-    """Return a frame as CSV, with an apostrophe before texts that a spreadsheet would take for formulas."""
+    """Return a frame as CSV, with an apostrophe before texts that a spreadsheet would treat as formulas."""
     text = pl.col(pl.String)
     made_inert = pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep()
     return frame.with_columns(made_inert).write_csv(include_header=heading)

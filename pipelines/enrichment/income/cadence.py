@@ -144,8 +144,8 @@ def _try_rhythms(payments: Payments) -> Iterator[Cadences]:
 
 
 def _fit_schedules(payments: Payments) -> Trials:
-    habitual = np.zeros(len(payments.day), np.bool_)
-    candidates = Candidates(payments.runs, payments.day, payments.calendar, payments.cents, habitual)
+    in_person = np.zeros(len(payments.day), np.bool_)
+    candidates = Candidates(payments.runs, payments.day, payments.calendar, payments.cents, in_person)
     fits = find_best_fits(candidates, TOLERANT)
     return fits.where(~_IS_YEARLY[fits.schedule])  # nobody lives on it
 

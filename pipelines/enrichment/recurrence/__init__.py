@@ -37,7 +37,7 @@ _USED = ("row", "bsb", "direction", "date", "amount", "channel", *_SENT, *_ACCOU
 _DESCRIBED = (*_USED, "category", "counterparty_name", "counterparty_kind")
 _POSTED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
 _IN_PERSON = ("card", "eftpos", "atm", "cash")
-_BANKED, _CASH = ("atm", "cash"), "CASH"
+_CASH_CHANNELS, _CASH = ("atm", "cash"), "CASH"
 _PAYMENT_SPECIFIC = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
 _FILLED = ("series_id", "series_period", "series_next_date")
 _MARKS = pl.Schema(
@@ -62,9 +62,11 @@ def describe_series(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=SERIES), *read]).sort("customer_number", "account_id", "series_id")
 
 
-def _read_marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    marks = seen.select("found", "series_id", series_period="period", series_next_date="next_date")
-    return payments.select("row", "found").join(marks, on="found", validate="m:1").select(_MARKS.names())
+def _read_marks(payments: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+    marks = series.select("series_number", "series_id", series_period="period", series_next_date="next_date")
+    return (
+        payments.select("row", "series_number").join(marks, on="series_number", validate="m:1").select(_MARKS.names())
+    )
 
 
 def _map_customers(
@@ -112,7 +114,7 @@ def _list_series(posted_rows: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFr
 
 
 def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the payments of all series, with MEMBERS and the transactions' facts; `cents` are signed."""
+    """Return the payments of all series: the columns of MEMBERS and of their transactions, with signed `cents`."""
     facts = posted_rows.select(
         pl.exclude("bsb", "description", "date", "amount"),
         text=recurring_text(posted_rows),
@@ -137,10 +139,10 @@ def recurring_text(rows: pl.DataFrame) -> pl.Series:
 @cache
 def _recurring_words() -> pl.Expr:
     text = pl.coalesce("clean_description", "description").str.to_uppercase()
-    again = text.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
-    words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(text)
-    banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
-    return pl.when(banked).then(pl.lit(_CASH)).otherwise(words)
+    recurring = text.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
+    words = pl.when(recurring.str.len_bytes() > 0).then(recurring).otherwise(text)
+    is_cash_deposit = pl.col("channel").is_in(_CASH_CHANNELS) & (pl.col("amount") > 0)
+    return pl.when(is_cash_deposit).then(pl.lit(_CASH)).otherwise(words)
 
 
 def _look_up_calendars(posted_rows: pl.DataFrame) -> pl.Series:
@@ -152,7 +154,10 @@ def _look_up_calendars(posted_rows: pl.DataFrame) -> pl.Series:
 
 
 def _group_payments(facts: pl.DataFrame) -> pl.DataFrame:
-    """Group payments by counterparty (PAYMENTS; `row`: place in `facts`), and drop groups too small for a series."""
+    """Group payments by counterparty (schema PAYMENTS), and drop groups too small for a series.
+
+    `row` is the row of `facts`.
+    """
     span_days = (pl.col("day").max() - pl.col("day").min()).dt.total_days()
     groups = (
         facts.with_row_index("place")
@@ -163,17 +168,18 @@ def _group_payments(facts: pl.DataFrame) -> pl.DataFrame:
         .explode("place")
     )
     in_person = pl.col("channel").is_in(_IN_PERSON).fill_null(value=False) & (pl.col("direction") == "debit")
-    known = facts.select(*_SENT, "day", "calendar", pl.col("cents").abs(), habitual=in_person)
+    known = facts.select(*_SENT, "day", "calendar", pl.col("cents").abs(), in_person=in_person)
     return known[groups["place"]].with_columns(row=groups["place"], group=groups["group"])
 
 
-def _add_ids(seen: pl.DataFrame) -> pl.DataFrame:
+def _add_ids(series: pl.DataFrame) -> pl.DataFrame:
     """Add `series_id`, derived from account, counterparty, direction and period.
 
-    Series that are equal in all of these differ by the order of their first payments.
+    Series that agree in all of these are numbered in the order of their first payments; the id is derived from the
+    number, too.
     """
-    starts = ("first_date", "first_cents", "found")
-    names = seen.select(
+    starts = ("first_date", "first_cents", "series_number")
+    names = series.select(
         pl.concat_str(
             "customer_number",
             "direction",
@@ -184,4 +190,4 @@ def _add_ids(seen: pl.DataFrame) -> pl.DataFrame:
             separator="|",
         )
     ).to_series()
-    return seen.with_columns(series_id=derive_ids(seen["account_id"], names))
+    return series.with_columns(series_id=derive_ids(series["account_id"], names))

@@ -53,30 +53,30 @@ _PATIENCE_DAYS = pl.Series([schedule.tolerance_days + 1 for schedule in SCHEDULE
 _MONTHLY = [schedule.name for schedule in SCHEDULES].index("monthly")
 
 
-def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+def describe(payments: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     """Describe each series in one row.
 
     Args:
         payments: the rows of all series, each series together and by slot and `nth`: MEMBERS and the facts of their
             transactions, including signed `cents`.
-        seen: the same series, from `expect_next`, with `series_id`.
+        series: the same series, from `expect_next`, with `series_id`.
 
     Returns:
         Schema SERIES.
     """
     slots = payments.pipe(_select_slots)
-    read = seen.drop("first_date", "last_date").join(
-        payments.pipe(_count_doubled), on="found", how="left", validate="1:1"
+    read = series.drop("first_date", "last_date").join(
+        payments.pipe(_count_doubled), on="series_number", how="left", validate="1:1"
     )
     parts = [
         payments.pipe(_summarise_payments),
         slots.pipe(_summarise_slots),
-        seen.pipe(_describe_anchors),
+        series.pipe(_describe_anchors),
         slots.pipe(_find_categories),
         slots.pipe(_find_amount_changes),
     ]
-    for part in (*parts, seen.pipe(_list_missed, slots)):
-        read = read.join(part, on="found", how="left", validate="1:1")
+    for part in (*parts, series.pipe(_list_missed, slots)):
+        read = read.join(part, on="series_number", how="left", validate="1:1")
     return read.with_columns(_compute_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
 
 
@@ -107,7 +107,7 @@ def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
     firsts = ("customer_number", "account_id", "direction", "counterparty_group", "text", "schedule", "anchor")
     return (
         slots.with_columns(**rolls)
-        .group_by("found", maintain_order=True)
+        .group_by("series_number", maintain_order=True)
         .agg(
             pl.col(firsts).first(),
             pl.col("channel", "calendar").last(),
@@ -123,12 +123,12 @@ def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _summarise_payments(payments: pl.DataFrame) -> pl.DataFrame:
-    """Return per series (`found`) its usual and latest amounts and its latest names, of all payments.
+    """Return per series (`series_number`) its usual and latest amounts and its latest names, of all payments.
 
     They are those of the aggregate report's table of recurring payments.
     """
-    in_order = payments.sort("found", "day", "received_seq", "position")
-    return in_order.group_by("found", maintain_order=True).agg(
+    in_order = payments.sort("series_number", "day", "received_seq", "position")
+    return in_order.group_by("series_number", maintain_order=True).agg(
         pl.col("counterparty_name", "counterparty_kind").drop_nulls().last(),
         pl.col("clean_description").last(),
         first_date=pl.col("day").first(),
@@ -139,11 +139,11 @@ def _summarise_payments(payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _summarise_slots(slots: pl.DataFrame) -> pl.DataFrame:
-    """Return per series (`found`) what its next amount depends on, of the first payment of each due date."""
+    """Return per series (`series_number`) what its next amount depends on, of the first payment of each due date."""
     cents = pl.col("cents")
     steady = (cents == cents.shift(1)).last().fill_null(value=False)
     repeats = (cents.diff() == 0).mean().fill_null(0) >= 0.5
-    return slots.group_by("found").agg(
+    return slots.group_by("series_number").agg(
         on_time=(pl.col("late") == 0).sum(),
         last_of_slots=cents.last(),
         recent=_lower_median(cents.tail(RECENT)),
@@ -157,7 +157,7 @@ def _lower_median(cents: pl.Expr) -> pl.Expr:
 
 
 def _count_doubled(payments: pl.DataFrame) -> pl.DataFrame:
-    return payments.filter(pl.col("nth") == 1).group_by("found").agg(doubled=pl.len())
+    return payments.filter(pl.col("nth") == 1).group_by("series_number").agg(doubled=pl.len())
 
 
 def _expect(totals: pl.DataFrame) -> pl.DataFrame:
@@ -219,57 +219,57 @@ def expected_day(due: pl.Expr) -> pl.Expr:
     )
 
 
-def _describe_anchors(seen: pl.DataFrame) -> pl.DataFrame:
-    """Return `found` and `anchor_words`. There are few distinct anchors, so they are described one by one."""
-    anchors = seen.select("schedule", "anchor").unique()
+def _describe_anchors(series: pl.DataFrame) -> pl.DataFrame:
+    """Return `series_number` and `anchor_words`. There are few distinct anchors, so they are described one by one."""
+    anchors = series.select("schedule", "anchor").unique()
     words = [SCHEDULES[schedule].words(anchor) for schedule, anchor in anchors.rows()]
     rolls_back = (pl.col("back") > pl.col("forward")) & (pl.col("anchor") % 32 == LAST)
     last_open_day = (pl.col("schedule") == _MONTHLY) & rolls_back
     named = pl.when(last_open_day).then(pl.lit("last business day of the month")).otherwise("words")
-    return seen.join(
+    return series.join(
         anchors.with_columns(words=pl.Series(words, dtype=pl.String)), on=anchors.columns, validate="m:1"
-    ).select("found", anchor_words=named)
+    ).select("series_number", anchor_words=named)
 
 
-def _list_missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """Return `found`, `missed` and `missed_dates` of series with missing payments."""
+def _list_missed(series: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+    """Return `series_number`, `missed` and `missed_dates` of series with missing payments."""
     complete = pl.col("up_to_slot") - pl.col("first_slot") + 1 == pl.col("occurrences")
-    wanted = seen.filter(~complete).select(
-        "found",
+    wanted = series.filter(~complete).select(
+        "series_number",
         *("schedule", "anchor", "channel", "calendar"),
         *_ROLLS,
         slot=pl.int_ranges("first_slot", pl.col("up_to_slot") + 1, dtype=pl.Int32),
     )
-    unpaid = wanted.explode("slot").join(slots, on=["found", "slot"], how="anti").sort("found", "slot")
-    dates = unpaid.pipe(_add_due).select("found", day=expected_day(pl.col("due")))
-    return dates.group_by("found", maintain_order=True).agg(missed=pl.len(), missed_dates="day")
+    unpaid = wanted.explode("slot").join(slots, on=["series_number", "slot"], how="anti").sort("series_number", "slot")
+    dates = unpaid.pipe(_add_due).select("series_number", day=expected_day(pl.col("due")))
+    return dates.group_by("series_number", maintain_order=True).agg(missed=pl.len(), missed_dates="day")
 
 
 def _find_categories(slots: pl.DataFrame) -> pl.DataFrame:
-    """Return `found` and its most frequent `category`; of equally frequent ones, the first in alphabetical order."""
+    """Return `series_number` and its most frequent `category`; of equally frequent ones, the first by alphabet."""
     return (
-        slots.group_by("found", "category")
+        slots.group_by("series_number", "category")
         .len()
-        .sort("found", "len", "category", descending=[False, True, False], nulls_last=True)
-        .unique("found", keep="first")
-        .select("found", "category")
+        .sort("series_number", "len", "category", descending=[False, True, False], nulls_last=True)
+        .unique("series_number", keep="first")
+        .select("series_number", "category")
     )
 
 
 def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
-    """Return `found` and `amount_changes`.
+    """Return `series_number` and `amount_changes`.
 
     A change is a step from an amount paid at least twice in a row to the next such amount, or to the latest payment.
     Amounts that vary from payment to payment do not count as changes.
     """
-    of_series = pl.col("found") == pl.col("found").shift(1)
+    of_series = pl.col("series_number") == pl.col("series_number").shift(1)
     runs = (
         slots.with_columns(run=(~(of_series & (pl.col("cents") == pl.col("cents").shift(1))).fill_null(value=False)))
         .with_columns(pl.col("run").cum_sum())
         .group_by("run", maintain_order=True)
-        .agg(pl.col("found", "cents", "day").first(), length=pl.len())
+        .agg(pl.col("series_number", "cents", "day").first(), length=pl.len())
         .with_columns(
-            is_last=(pl.col("found") != pl.col("found").shift(-1)).fill_null(value=True),
+            is_last=(pl.col("series_number") != pl.col("series_number").shift(-1)).fill_null(value=True),
             follows_lasting=(pl.col("length").shift(1) > 1) & of_series,
         )
         .filter((pl.col("length") > 1) | (pl.col("is_last") & pl.col("follows_lasting")))
@@ -277,7 +277,7 @@ def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("before") != pl.col("cents"))
     )
     change = pl.struct(pl.col("day").alias("date"), money("before").alias("from"), money("cents").alias("to"))
-    return runs.group_by("found", maintain_order=True).agg(amount_changes=change)
+    return runs.group_by("series_number", maintain_order=True).agg(amount_changes=change)
 
 
 def money(cents: str) -> pl.Expr:

@@ -99,7 +99,7 @@ class Candidates:
     day: Integers
     calendar: Integers  # of the branch's state
     cents: Integers  # size, positive
-    habitual: Flags  # made in person
+    in_person: Flags
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Measures:
     """Facts about each candidate that don't depend on a schedule."""
 
     payments: Integers
-    habitual: Integers  # payments made in person
+    in_person: Integers  # payments made in person
     same_size: Flags
     days: Integers
     span: Integers  # days from the first payment to the last
@@ -152,7 +152,7 @@ def find_best_fits(candidates: Candidates, demands: Demands) -> Trials:
     trials = trials.where(_has_enough_votes(trials, sizes, demands))
     trials, record = _record_payments(trials, days)
     score = _score_trials(trials, record, days)
-    equal = sizes.same_size & (sizes.habitual == 0)
+    equal = sizes.same_size & (sizes.in_person == 0)
     score += np.where(equal[trials.candidate], demands.same_size, 0.0)
     fit = np.flatnonzero(_is_series(trials, record, sizes, demands) & (score >= demands.score))
     return _keep_best(trials.where(fit), score[fit])
@@ -187,7 +187,7 @@ def _measure_candidates(candidates: Candidates, days: Days) -> Measures:
     least, most = candidates.runs.min(candidates.cents), candidates.runs.max(candidates.cents)
     return Measures(
         payments=candidates.runs.lengths,
-        habitual=candidates.runs.sum(candidates.habitual.astype(np.int64)),
+        in_person=candidates.runs.sum(candidates.in_person.astype(np.int64)),
         same_size=least >= most * SAME_SIZE,
         days=days.runs.lengths,
         span=last - first,
@@ -212,7 +212,7 @@ def _may_follow(sizes: Measures, demands: Demands) -> Flags:
     A schedule can't have more payments than slots.
     """
     days, least, shares = _DAYS[:, None], _MIN_PAYMENTS[:, None], demands.shares[:, None]
-    dense = (sizes.days >= sizes.open_span * MIN_DAILY_COVERAGE) & (sizes.habitual * 2 <= sizes.payments)
+    dense = (sizes.days >= sizes.open_span * MIN_DAILY_COVERAGE) & (sizes.in_person * 2 <= sizes.payments)
     able: Flags = (sizes.days >= least) & (sizes.payments * shares <= sizes.span / days + 2)
     able &= (sizes.gap >= days * (demands.share * CROWDED)) & (sizes.gap <= days * demands.gap)
     able[IS_DAILY] &= dense

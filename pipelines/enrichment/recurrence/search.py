@@ -42,13 +42,13 @@ PAYMENTS = pl.Schema(
         "day": pl.Date(),
         "calendar": Calendar,  # of the branch's state
         "cents": pl.Int64(),  # size, positive
-        "habitual": pl.Boolean(),  # bought in person: a shop's trading days are not a schedule
+        "in_person": pl.Boolean(),  # bought in person: a shop's trading days are not a schedule
     }
 )
 MEMBERS = pl.Schema(
     {
         "row": pl.UInt32(),
-        "found": pl.UInt32(),  # number of the series
+        "series_number": pl.UInt32(),  # number of the series
         "schedule": pl.UInt8(),
         "anchor": pl.Int32(),
         "slot": pl.Int32(),
@@ -93,7 +93,7 @@ class Payments:
     day: Integers
     calendar: Integers
     cents: Integers
-    habitual: Flags
+    in_person: Flags
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> Self:
@@ -202,7 +202,7 @@ def _order_candidates(payments: Payments, left: Integers, numbers: Integers, sea
 
 def _select_candidates(payments: Payments, places: Integers, runs: Runs) -> Candidates:
     return Candidates(
-        runs, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
+        runs, payments.day[places], payments.calendar[places], payments.cents[places], payments.in_person[places]
     )
 
 
@@ -268,8 +268,8 @@ def _number_series(payments: Payments, found: list[Taken]) -> pl.DataFrame:
     taken_in = np.repeat(np.arange(len(found)), [len(each) for each in found])
     starts = starts_run(taken_in, taken.candidate)
     rows = {field.name: getattr(taken, field.name) for field in fields(Taken)}
-    rows |= {"row": payments.row[taken.place], "group": payments.group[taken.place], "found": np.cumsum(starts)}
-    series = pl.DataFrame({name: rows[name][starts] for name in ("found", *_SAME_DATES)})
+    rows |= {"row": payments.row[taken.place], "group": payments.group[taken.place], "series_number": np.cumsum(starts)}
+    series = pl.DataFrame({name: rows[name][starts] for name in ("series_number", *_SAME_DATES)})
     return (
         pl.DataFrame(rows)
         .pipe(_rejoin_series, series)
@@ -287,13 +287,13 @@ def _rejoin_series(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
         return rows
     paid = pl.col("nth") == 0
     is_single = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * MIN_SINGLE
-    one = pl.when(is_single).then(pl.col("found").min().over(_SAME_DATES)).otherwise("found")
-    turn = pl.int_range(pl.len(), dtype=pl.Int64).over("found", "slot", order_by=("nth", "part"))
+    one = pl.when(is_single).then(pl.col("series_number").min().over(_SAME_DATES)).otherwise("series_number")
+    turn = pl.int_range(pl.len(), dtype=pl.Int64).over("series_number", "slot", order_by=("nth", "part"))
     joined = (
-        rows.join(alike, on="found", how="semi")
-        .with_columns(found=one, part="found")
+        rows.join(alike, on="series_number", how="semi")
+        .with_columns(series_number=one, part="series_number")
         .with_columns(nth=turn)
-        .sort("found", "slot", "nth")
+        .sort("series_number", "slot", "nth")
         .drop("part")
     )
-    return pl.concat([rows.join(alike, on="found", how="anti", maintain_order="left"), joined])
+    return pl.concat([rows.join(alike, on="series_number", how="anti", maintain_order="left"), joined])

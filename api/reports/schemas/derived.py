@@ -126,7 +126,7 @@ class FacilityView(View):
         "repayments, with daily interest. drawn_less_repaid: without interest. payments_ended, rolled_over: nothing "
         "is left. unknown: drawn before the statements begin."
     )
-    remaining_low: Money | None = Field(description="AUD still to be repaid at least, if it is paid out now.")
+    remaining_low: Money | None = Field(description="AUD still to be repaid at least, if it is paid off now.")
     remaining_high: Money | None = Field(description="AUD still to be repaid at most, if it runs its term.")
     next_expected_date: date | None = Field(description="Date of the next repayment. Null once it has ended.")
     stacked_with: int = Field(ge=0, description="Other advances, loans and lines for working capital at the same time.")

@@ -2,14 +2,14 @@
 
 `rules/brands/brands.tsv` comes from the name-suggestion-index (`rules/brands/README.md`). Nobody here has checked how
 statements print these names, so they count less than the curated lists (`counterparties`). A brand is looked for only
-if no listed counterparty is named, and only at the beginning of the cleaned text, after the words of the payment. What
-else a payment must show is in the column `needs`:
+if no listed counterparty is named, and only at the beginning of the cleaned text, after the words about the payment.
+What else a payment must show is in the column `needs`:
 
 - `alone`: nothing follows the name but numbers, a legal form or a word such as STORE. Such a name consists of ordinary
   words, which others use, too.
-- `whole`: the same, or the payment is by card or in a shop, and nothing else follows the name but a place or words of
-  the payment. Such a name is a single word that is in none of our lists. By card, OF and a town may follow, too, as
-  behind franchises (CULVERS OF PIQUA).
+- `whole`: the same, or the payment is by card or in a shop, and nothing else follows the name but a place or words
+  about the payment. Such a name is a single word that is in none of our lists. By card, OF and a town may follow, too,
+  as behind franchises (CULVERS OF PIQUA).
 - `card`: the payment is by card or in a shop, and nothing else follows; a place may follow only if it is by card. Such
   a name has several trades, is short, or consists of people's names. Behind the shop's number, any words are the place.
 - `nothing`: the name is enough.

@@ -8,8 +8,8 @@ through a clearing house are also found where their words are joined (DUKEENERGY
 
 A name that counts against a customer (`Purpose.is_adverse`) must be complete; only a lender's may be cut short
 (`cut_names`). A name that a person may have, too, needs a sign that the business is meant (`business_signs`), except in
-a client's own list. Such names, and names of one word of shops and of firms whose names contain no trade, are ignored
-if a word of `rules/trades.yaml` follows: together they are another business's name.
+a client's own list. Such names, and one-word names of shops and of firms whose names usually contain no trade, are
+ignored if a word of `rules/trades.yaml` follows: together they are another business's name.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Banks cut names at 12 to 22 letters, usually in the middle of a word. Such a beginning stands for a listed name if
 
-- it is all that follows the words of the payment, or it ends at the 16th letter, where the remitter's name ends in a
+- it is all that follows the words about the payment, or it ends at the 16th letter, where the remitter's name ends in a
   file of direct entries;
 - it has at least MIN_LETTERS, with whole words before the cut one, and MIN_CUT or more of the cut word;
 - what is left of the cut word is not a word itself: BLUE MOUNTAIN does not stand for BLUE MOUNTAINS CITY COUNCIL;

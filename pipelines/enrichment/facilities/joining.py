@@ -30,7 +30,7 @@ SILENCE_DAYS, SILENCE_GAPS = 100, 6  # after a gap longer than 100 days and six 
 _BORROWING = ("customer_number", "lender", "product")
 _AMOUNT = (*_BORROWING, "size")
 _CHAIN = (*_BORROWING, "chain")
-_ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
+_ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid off before the new one begins
 
 
 def mark_facilities(rows: pl.DataFrame) -> pl.DataFrame:

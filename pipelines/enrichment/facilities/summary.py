@@ -65,7 +65,7 @@ FACILITIES = pl.Schema(
         "estimated_remaining": TOTAL,  # null if unknown
         "remaining_confidence": pl.Float64(),  # 0–1, our judgement
         "remaining_method": Method,
-        "remaining_low": TOTAL,  # what is left if it were paid out on the last day; null if unknown
+        "remaining_low": TOTAL,  # what is left if it were paid off on the last day; null if unknown
         "remaining_high": TOTAL,  # all that is left to pay if it runs its term
         "next_expected": pl.Date(),
         "status": Status,

@@ -218,7 +218,7 @@ def add_remaining(known: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _remaining_range(lent: pl.Expr, repaid: pl.Expr) -> dict[str, pl.Expr]:
-    """Return `remaining_low` and `remaining_high`: what is left to pay, if paid out now and if the term runs.
+    """Return `remaining_low` and `remaining_high`: what is left to pay if it is paid off now, or runs its term.
 
     If level repayments imply a term, all of them are left at most, and the balance at least. Otherwise both follow from
     `Assumed.lowest` and `highest`. The estimate is always between them.

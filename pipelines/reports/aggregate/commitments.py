@@ -236,7 +236,7 @@ FACILITIES_TABLE = Table(
             "count",
             meaning="other working-capital facilities that ran at the same time, inferred ones included",
         ),
-        Column("remainingLow", "AUD", meaning="left to repay at least, if it is paid out now; null if unknown"),
+        Column("remainingLow", "AUD", meaning="left to repay at least, if it is paid off now; null if unknown"),
         Column("remainingHigh", "AUD", meaning="left to repay at most, if it runs its term; null if unknown"),
         Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
         Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, if the product has an assumed one"),

@@ -131,7 +131,7 @@ def can_be_refinanced(borrowing: Borrowing, applied_on: int) -> bool:
 def refinance(
     rng: Random, agreed: tuple[Borrowing, ...], days: Window, applied_on: int, part: Part | None
 ) -> tuple[Borrowing, ...]:
-    """Return the facilities with one of them paid out by another lender's, in the weeks before the application."""
+    """Return the facilities with one of them paid off by another lender's, in the weeks before the application."""
     old = rng.choice([each for each in agreed if can_be_refinanced(each, applied_on)])
     offers = [lender for lender in lenders_of(old.lender.product) if lender.name and lender.name != old.lender.name]
     if not (open_to := available(offers, _brand, part)):

@@ -141,7 +141,7 @@ def _in_insolvency_trade(profile: Profile) -> Profile:
 
 
 def _refinance(profile: Profile, days: Window) -> Profile:
-    """Return the business with one of its loans paid out by another lender, shortly before the application."""
+    """Return the business with one of its loans paid off by another lender, shortly before the application."""
     if "refinanced" not in profile.lookalikes:
         return profile
     rng = stream_of(profile, "refinanced")

@@ -33,7 +33,7 @@ from storage.core.models import (
 from storage.core.models import work_items as items
 from storage.core.paging import Page, Paged, count_total, limit_to_page
 from storage.customers import summaries
-from storage.customers.customers import Customer
+from storage.customers.customers import Customer, lock_all
 
 UNDECIDED = ("conditional", INDETERMINATE)  # outcomes that leave something to a person
 
@@ -201,9 +201,11 @@ def has_ended_snoozes(r: Reading, now: datetime) -> bool:
 def end_snoozes(w: Writing, now: datetime) -> int:
     """Clear the snoozes that have ended, so that customers' summaries count these alerts as open. Return how many.
 
-    All other code compares a snooze's end with the time by itself.
+    All other code compares a snooze's end with the time by itself. To prevent deadlocks, the customers are locked
+    before their summaries, as in a batch's commit.
     """
     ended = select(items.c.number, items.c.customer_number).where(items.c.snoozed_until <= now)
+    lock_all(w, {row.customer_number for row in w.execute(ended)})
     rows = w.execute(ended.order_by(items.c.number).with_for_update()).all()
     for start in range(0, len(rows), summaries.SLICE):
         numbers = [row.number for row in rows[start : start + summaries.SLICE]]

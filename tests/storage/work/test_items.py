@@ -1,7 +1,7 @@
 """The queue of alerts and decisions: what waits, for whom, and what people did with it."""
 
 import random
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,6 +11,7 @@ import pytest
 from pipelines.vocabulary.errors import Conflict
 from storage.core.paging import Page
 from storage.core.store import Store
+from storage.customers import customers, summaries
 from storage.customers.customers import Customer
 from storage.decisions import evaluations
 from storage.decisions.evaluations import NewEvaluation
@@ -20,7 +21,7 @@ from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemS
 from tests.storage.decisions.test_policies import save_a_draft
 from tests.storage.examples import a_client, a_customer
 from tests.storage.ruleset_evaluations import a_rule, a_ruleset, an_evaluation, apply_evaluation, create_ruleset
-from tests.storage.values import on_sqlite, plans_of
+from tests.storage.values import on_postgresql, on_sqlite, plans_of
 
 HOUR = timedelta(hours=1)
 
@@ -124,6 +125,27 @@ def test_ended_snoozes_are_found_among_snoozed_alerts_only(team: Team) -> None:
     with team.store.db.reading() as r:
         [[step]] = plans_of(r, lambda r: items.has_ended_snoozes(r, team.now))
     assert "INDEX ix_work_items_client_id_snoozed_until" in step
+
+
+@on_postgresql
+def test_the_end_of_snoozes_and_the_commit_of_a_batch_do_not_deadlock(team: Team) -> None:
+    """A batch locks its customers, then the summaries of those with new alerts, then all summaries."""
+    for customer in (team.one, team.other):
+        team.act(team.alert(customer), Action(ItemAction.SNOOZE, until=team.now + HOUR))
+
+    def end_snoozes() -> int:
+        with team.store.db.writing() as w:
+            return items.end_snoozes(w, team.now + 2 * HOUR)
+
+    with ThreadPoolExecutor(1) as pool:
+        with team.store.db.writing() as w:
+            customers.lock_all(w, [team.one.number, team.other.number])
+            summaries.refresh(w, [team.other.number], summaries.ALERT_COLUMNS)
+            ending = pool.submit(end_snoozes)
+            _, waiting = wait([ending], timeout=0.5)
+            assert waiting
+            summaries.refresh(w, [team.one.number, team.other.number], summaries.DATA_COLUMNS)
+        assert ending.result(timeout=10) == 2
 
 
 def test_the_last_action_applies_in_any_state_and_all_stay(team: Team, now: datetime) -> None:

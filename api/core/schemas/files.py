@@ -13,6 +13,7 @@ from storage.work.attachments import MAX_BYTES
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
 ANY_TYPE = "application/octet-stream"
+BASE64_OF_A_BYTE = 4  # characters
 
 
 def _base64(value: Any) -> bytes:
@@ -34,8 +35,8 @@ def _name_rule(code: str) -> Rule:
     return Rule(_any_text, code, "fileName is text.", schema)
 
 
-def _content_rule(code: str, media_type: str) -> Rule:
-    schema = {"type": "string", "contentEncoding": "base64", "contentMediaType": media_type}
+def _content_rule(code: str, media_type: str, **limits: int) -> Rule:
+    schema = {"type": "string", "contentEncoding": "base64", "contentMediaType": media_type, **limits}
     schema["description"] = "The file in Base64, with padding and without line breaks."
     return Rule(_base64, code, "contentBase64 is a file in Base64.", schema)
 
@@ -67,7 +68,7 @@ class SentAttachment(Received):
     """A file of any type."""
 
     file_name: Annotated[str, _name_rule("Attachment.InvalidFileName")] = ""
-    content_base64: Annotated[bytes, _content_rule("Attachment.InvalidContent", ANY_TYPE)]
+    content_base64: Annotated[bytes, _content_rule("Attachment.InvalidContent", ANY_TYPE, minLength=BASE64_OF_A_BYTE)]
 
 
 def _default_mib(setting: str) -> int:
@@ -105,6 +106,7 @@ ATTACHMENT_FORM_SCHEMA: dict[str, Any] = {
             "type": "string",
             "contentMediaType": ANY_TYPE,
             "format": "binary",
+            "minLength": 1,
             "description": f"A file of 1 byte to {MAX_BYTES // 2**20} MiB.",
         },
     },

@@ -97,9 +97,9 @@ def test_figure_leads_to_the_line_on_the_statement_and_a_correction_is_undone(
     keyboard.follow_button("Preview the correction")
     expect(page.get_by_text("to the category Customer transfer")).to_be_visible()
     keyboard.follow_button("Make the correction")
-    expect(page.get_by_role("status")).to_contain_text("The correction is made.")
+    expect(page.get_by_role("status").first).to_contain_text("The correction is made.")
     keyboard.follow_button("Undo")
-    expect(page.get_by_role("status")).to_contain_text("The correction is undone.")
+    expect(page.get_by_role("status").first).to_contain_text("The correction is undone.")
 
 
 def test_file_is_uploaded_for_a_new_customer(console: FilledConsole, page: Page, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def _override(console: FilledConsole, page: Page) -> None:
     _open(console, page, "/evaluations/{evaluation_id}")
     page.get_by_text("Override this decision").click()
     _press(page, "Override")
+    expect(page.get_by_role("alert").first).to_be_visible()  # what opens the form may count as a navigation, too
     wait_until_loaded(page)
 
 

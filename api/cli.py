@@ -161,6 +161,9 @@ def options(
 def main() -> None:
     """Run a command. An expected failure prints one line on standard error and exits with status 1."""
     gc.set_threshold(NEW_OBJECTS)
+    # OpenBLAS's threads spin while they wait, for a twentieth of a short command, and no matrix here is large enough to
+    # need them. Numpy reads this when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
     except Exception as error:

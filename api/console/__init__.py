@@ -20,8 +20,8 @@ place, and everything is recorded with the user's id. A page that needs more get
 - `visits.Page` is one request of a signed-in user: `get`, `post`, `put`, `delete` call the API; `may(scope)` says what
   to offer; `form()` reads a form of at most FORM_BYTES and checks its CSRF token, `check_form()` only does the latter;
   `show` renders a template; `to` redirects with a sentence that the next page shows. A refusal of the API ends the page
-  with that problem as a page; to show it beside a form instead, catch `calls.Refused`. `names` says who is meant by the
-  ids of responses.
+  with that problem as a page; to show it beside a form instead, catch `calls.Correctable`. `names` says who is meant by
+  the ids of responses.
 - Pages work without JavaScript. Attributes of htmx improve some: they fetch the same pages and select a part of them
   (`hx-select`), so there are no partial templates. Whatever such a request may show must be in that part, also faults
   and the sentence that nothing was found. If the page is refused, the part shows the reason (`routes.IN_PLACE`). The

@@ -17,6 +17,7 @@ from storage.access.keys import Principal
 
 NO_CODES: Mapping[str, str] = MappingProxyType({})
 OWN_ADDRESS = "http://console"  # never sent anywhere
+_NOT_CORRECTABLE = (401, 403, 404)  # no other input would give access, or find what doesn't exist
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -38,10 +39,9 @@ class Refused(Exception):
         self.faults = faults
         self.codes = codes
 
-    @property
-    def is_about_access(self) -> bool:
-        """Whether access was refused or nothing was found, which a form can't correct."""
-        return self.status in (401, 403, 404)
+
+class Correctable(Refused):
+    """A refusal that is not about access or a missing object, so that the person can correct the form and retry."""
 
 
 @dataclass(frozen=True)
@@ -116,4 +116,5 @@ def _refusal(response: httpx.Response) -> Refused:
     detail = reword(problem["detail"])
     if detail.startswith(SEVERAL):
         detail = " ".join(dict.fromkeys(faults.values()))
-    return Refused(response.status_code, problem["code"], detail, faults, codes)
+    kind = Refused if response.status_code in _NOT_CORRECTABLE else Correctable
+    return kind(response.status_code, problem["code"], detail, faults, codes)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 
@@ -59,15 +59,13 @@ async def withdraw(page: SignedIn, approval_id: str) -> Response:
 async def _decide(page: Page, approval_id: str, how: str, body: Any, notice: str) -> Response:
     try:
         await page.post("approvals", approval_id, how, json=body)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         found = await page.get("approvals", status="pending", page=1, count=ON_PAGE)
         return await _list(page, found, {"status": "pending", "kind": ""}, refusal)
     return page.to("/approvals", notice)
 
 
-async def _list(page: Page, found: Any, filters: dict[str, str], refusal: Refused | None = None) -> Response:
+async def _list(page: Page, found: Any, filters: dict[str, str], refusal: Correctable | None = None) -> Response:
     own_id = str(page.session.user.user_id)
     for each in found["approvals"]:
         each["isOwn"] = each["requestedBy"] == own_id

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from api.console.calls import Refused
+from api.console.calls import Correctable, Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages.wording import abn, spell_out
@@ -103,10 +103,10 @@ async def _find_subject(page: Page, kind: Kind, id_: str, requests: asyncio.Sema
     async with requests:
         try:
             return Subject(kind.name(await page.get(*kind.route, id_)), f"{kind.page}/{id_}")
-        except Refused as refusal:
-            if refusal.is_about_access:
-                return None
+        except Correctable:
             raise
+        except Refused:
+            return None
 
 
 def _action_words(action: str) -> str:

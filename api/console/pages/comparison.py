@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from api.console import compared
 from api.console.accounts import read_account_names
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.compared import ChangedTable
 from api.console.moments import find_today, find_zone, read_moment
 from api.console.routes import PageRoute
@@ -69,9 +69,7 @@ async def show_changes(
     shared = {"customer": customer, "query": urlencode(chosen), "report": report, "reports": REPORTS}
     try:
         found = await page.get("customer", customer_id, "reports", "diff", report=report, **chosen)
-    except Refused as refused:
-        if refused.is_about_access:
-            raise
+    except Correctable as refused:
         return page.show("compare-changes.html", refused.status, problem=refused.detail, found=None, **shared)
     tables = compared.group_by_table(found["figures"])
     accounts = await read_account_names(page, customer_id)

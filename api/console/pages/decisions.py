@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console import declared
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.pages.work import list_assignees
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
@@ -61,9 +61,7 @@ async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
                 await page.put("customer", customer_id, "attributes", json={"attributes": changed})
             path = ("customer", customer_id, "decision-policies", slug, "evaluate")
             return page.to(f"/evaluations/{(await page.post(*path, json=sent))['evaluationId']}")
-        except Refused as refusal:
-            if refusal.is_about_access:
-                raise
+        except Correctable as refusal:
             members = ("inputs", "attributes", "attributeOverrides")
             for member in members:
                 faults |= declared.faults_of(refusal, member)
@@ -83,9 +81,7 @@ async def override(page: SignedIn, evaluation_id: str) -> Response:
     sent = {name: str(form.get(name, "")) for name in ("outcome", "reason", "decidedBy")}
     try:
         done = await page.post("evaluations", evaluation_id, "override", json=sent)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _decision_page(page, evaluation_id, refusal, sent)
     is_requested = "approvalId" in done
     notice = (
@@ -104,9 +100,7 @@ async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
     path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
     try:
         changes = await page.post(*path, json=sent)
-    except Refused as refused:
-        if refused.is_about_access:
-            raise
+    except Correctable as refused:
         return page.show("decision-changes.html", refused.status, found=found, changes=None, problem=refused.detail)
     titles = _list_titles(await _policy(page, found))
     shown = [_change(each, titles[each["kind"], each["name"]]) for each in changes["sensitivities"]]
@@ -165,7 +159,7 @@ async def _attributes(page: Page, customer_id: str) -> dict[str, Any]:
 
 
 async def _decision_page(
-    page: Page, evaluation_id: str, refusal: Refused | None = None, sent: Mapping[str, str] | None = None
+    page: Page, evaluation_id: str, refusal: Correctable | None = None, sent: Mapping[str, str] | None = None
 ) -> Response:
     found = await page.get("evaluations", evaluation_id)
     customer = await page.get("customer", found["customerId"])

@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from api.console import declared
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.moments import add_offset
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -44,9 +44,7 @@ async def set_attribute(page: SignedIn, customer_id: str) -> Response:
     whole = {"value": value, "source": sent["source"], "evidenceDate": sent["evidenceDate"], "expiresAt": expires_at}
     try:
         await _put_attribute(page, customer_id, sent["name"], whole)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, customer_id, attribute=sent, faults=_faults_of(refusal), status=refusal.status)
     return page.to(_path(customer_id), "The attribute is stored.")
 
@@ -56,9 +54,7 @@ async def remove_attribute(page: SignedIn, customer_id: str) -> Response:
     name = str((await page.form()).get("name", ""))
     try:
         await _put_attribute(page, customer_id, name, None)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, customer_id, faults={"": refusal.detail}, status=refusal.status)
     return page.to(_path(customer_id), "The attribute is removed.")
 
@@ -69,9 +65,7 @@ async def add_party(page: SignedIn, customer_id: str) -> Response:
     stored, _ = await _read_parties(page, customer_id)
     try:
         await _put_parties(page, customer_id, [*stored, sent])
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, customer_id, party=sent, party_faults=_faults_of(refusal), status=refusal.status)
     return page.to(_path(customer_id), "The related party is added.")
 
@@ -96,7 +90,7 @@ def _fields_of(form: FormData, names: tuple[str, ...]) -> dict[str, str]:
     return {name: str(form.get(name, "")).strip() for name in names}
 
 
-def _faults_of(refusal: Refused) -> Faults:
+def _faults_of(refusal: Correctable) -> Faults:
     """Return the faults by the last part of their pointers; those of no field of the form are of the whole."""
     named = {pointer.rpartition("/")[2]: message for pointer, message in refusal.faults.items()}
     fields = {name: message for name, message in named.items() if name in (*ATTRIBUTE, *PARTY)}

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.pages.approvals import WORDS
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -26,16 +26,14 @@ async def set_four_eyes(page: SignedIn) -> Response:
     chosen = [str(each) for each in (await page.form()).getlist("action")]
     try:
         done = await page.put("four-eyes", json={"actions": chosen})
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, chosen, refusal)
     is_requested = "approvalId" in done
     notice = "The change is requested: another admin must approve it." if is_requested else "The setting is stored."
     return page.to("/admin/four-eyes", notice)
 
 
-async def _show(page: Page, chosen: Collection[str], refusal: Refused | None = None) -> Response:
+async def _show(page: Page, chosen: Collection[str], refusal: Correctable | None = None) -> Response:
     pending = (await page.get("approvals", kind="lift", status="pending"))["approvals"]
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     names = await page.names(each["requestedBy"] for each in pending)

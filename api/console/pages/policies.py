@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console import declared, documents
-from api.console.calls import Refused
+from api.console.calls import Correctable, Refused
 from api.console.declared import as_number
 from api.console.rendering import as_json, as_sent
 from api.console.routes import PageRoute
@@ -83,8 +83,8 @@ async def publish_policy(page: SignedIn, slug: str) -> Response:
     version = as_number(await page.form(), "version")
     try:
         done = await page.post("decision-policies", slug, "publish", json={"version": version})
-    except Refused as refusal:
-        return await _show_refusal(page, slug, refusal)
+    except Correctable as refusal:
+        return await _policy_page(page, slug, refusal=refusal)
     if "approvalId" in done:
         return page.to(f"/policies/{slug}", "The publication is requested: somebody else must approve it.")
     return page.to(f"/policies/{slug}", f"Version {done['version']} is published: it decides from now on.")
@@ -100,8 +100,8 @@ async def set_challenger(page: SignedIn, slug: str) -> Response:
     version, percent = as_number(form, "version"), as_number(form, "percent")
     try:
         await page.put("decision-policies", slug, "challenger", json={"version": version, "percent": percent})
-    except Refused as refusal:
-        return await _show_refusal(page, slug, refusal)
+    except Correctable as refusal:
+        return await _policy_page(page, slug, refusal=refusal)
     notice = f"Version {version} decides beside the published version for {percent} % of the customers, without effect."
     return page.to(f"/policies/{slug}", notice)
 
@@ -142,9 +142,7 @@ async def start_backtest(page: SignedIn, slug: str) -> Response:
         try:
             job = await page.post("decision-policies", slug, "backtest", json=sent)
             return page.to(f"/policies/{slug}/backtests/{job['jobId']}", "The backtest has started.")
-        except Refused as refusal:
-            if refusal.is_about_access:
-                raise
+        except Correctable as refusal:
             faults = declared.faults_of(refusal, "inputs")
             if not faults or len(faults) < len(refusal.faults):
                 faults[""] = refusal.detail
@@ -167,15 +165,8 @@ async def show_backtest_page(page: SignedIn, slug: str, backtest_id: str) -> Res
     return as_sent(await page.file("decision-policies", slug, "backtests", backtest_id, "page.html"))
 
 
-async def _show_refusal(page: Page, slug: str, refusal: Refused) -> Response:
-    """Show the policy with what was refused."""
-    if refusal.is_about_access:
-        raise refusal
-    return await _policy_page(page, slug, refusal=refusal)
-
-
 async def _policy_page(
-    page: Page, slug: str, version: str = "", number: str = "1", refusal: Refused | None = None
+    page: Page, slug: str, version: str = "", number: str = "1", refusal: Correctable | None = None
 ) -> Response:
     """Show a version of the policy, and a page of all its versions."""
     found = await page.get("decision-policies", slug, "versions", page=number, count=ON_PAGE)
@@ -251,9 +242,7 @@ async def _check_or_save(page: Page, slug: str | None) -> Response:
             return page.to(where, f"Version {saved['version']} is stored as a draft.")
     except InvalidRequest as refusal:
         return await _edit_page(page, slug, text, refusal.detail, status=400)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _edit_page(page, slug, text, refusal.detail, status=refusal.status)
     return await _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)
 

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.console.calls import Refused
+from api.console.calls import Correctable
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 
@@ -29,16 +29,14 @@ async def resolve(page: SignedIn, customer_id: str) -> Response:
     reason = None if is_revoked else str(form.get("reason", ""))
     try:
         await page.put("customer", customer_id, "resolutions", json={**sent, "reason": reason})
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, customer_id, refusal, {**sent, "reason": reason or ""})
     done = "The resolution is revoked." if is_revoked else "It is resolved."
     return page.to(f"/customers/{customer_id}/resolutions", f"{done} {DONE}")
 
 
 async def _show(
-    page: Page, customer_id: str, refusal: Refused | None = None, sent: Mapping[str, str] | None = None
+    page: Page, customer_id: str, refusal: Correctable | None = None, sent: Mapping[str, str] | None = None
 ) -> Response:
     customer = await page.get("customer", customer_id)
     risk = (await page.get("customer", customer_id, "reports"))["risk"]["data"] or {}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.console.calls import Refused
+from api.console.calls import Correctable, Refused
 from api.console.declared import as_number
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -61,15 +61,13 @@ async def change_subscription(page: SignedIn, subscription_id: str) -> Response:
     }
     try:
         await page.patch(*HOOKS, subscription_id, json=sent)
-    except Refused as refusal:
-        if refusal.is_about_access:
-            raise
+    except Correctable as refusal:
         return await _show(page, subscription_id, refusal, given)
     return page.to(f"/admin/webhooks/{subscription_id}", "The subscription is changed.")
 
 
 async def _show(
-    page: Page, subscription_id: str, refusal: Refused | None = None, given: Mapping[str, str] | None = None
+    page: Page, subscription_id: str, refusal: Correctable | None = None, given: Mapping[str, str] | None = None
 ) -> Response:
     """Show a subscription with its deliveries, and the form with what was sent or what is stored."""
     query = page.request.query_params

@@ -43,7 +43,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class LimitState:
-    """How much of a policy's quota an requester has used."""
+    """How much of a policy's quota a requester has used."""
 
     policy: Policy
     count: Count

@@ -14,12 +14,14 @@ from typing import Literal
 import polars as pl
 
 from pipelines.intake.as_sent import DIGESTS, Digest, mask_rows, temporary_digest
+from pipelines.intake.exports.balances_and_totals import move_stated_balances, only_states_balance
 from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
 from pipelines.intake.exports.headings import roles_in, synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, refusal, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps, decide_signs
+from pipelines.intake.exports.statuses import describe_unknown_statuses, is_pending, moved_no_money
 from pipelines.intake.exports.values import (
     First,
     day,
@@ -55,34 +57,6 @@ _DOUBTS = ("partial", "unreconciled")
 
 MASKED = (*FIELDS, "extra")  # columns of LANDED in which numbers are masked
 NO_DESCRIPTION = "-"
-_BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
-# The whole text of rows that state a balance or a total of rows. A payer may word a payment like the second kind, whose
-# amount must therefore equal the stated balance.
-_AS_AT = r"(?: (?:b/?f|c/?f|as at|as of|at|on))?[\s0-9/.:-]*$"
-_BALANCE_TEXT = (
-    r"(?i)^\W*(?:(?:opening|closing) balance|(?:balance )?(?:brought|carried) (?:forward|down)"
-    rf"|balance [bc]/?(?:fwd|f|d)|[bc]/(?:fwd|f|d)|[bc]fwd){_AS_AT}"
-)
-_MAYBE_BALANCE_TEXT = (
-    rf"(?i)^\W*(?:(?:starting|ending|beginning|previous|available|current|ledger|final) )?balance{_AS_AT}"
-)
-_TOTAL_TEXT = (
-    r"(?i)^\W*(?:sub-?|grand )?totals?(?: of)?(?: (?:debits?|credits?|withdrawals?|deposits?|payments|receipts|in|out"
-    r"|money (?:in|out)|paid (?:in|out)|and))+\W*$"
-)
-# Words of a status, with spaces for anything that is neither letter nor digit. The first list that one is in counts.
-_NO_MONEY_MOVED = (
-    r"\b(?:declined?|fail(?:ed|ure)?|unsuccessful|reverted|cancell?ed|rejected|expired|void(?:ed)?|denied|refused"
-    r"|blocked|aborted)\b"
-)
-_PENDING = (
-    r"\b(?:pending|processing|in progress|scheduled|upcoming|future|held|hold|(?:not|un) ?(?:yet )?(?:posted|cleared"
-    r"|settled|booked)|awaiting|waiting|queued|submitted|initiated)\b|^(?:pre ?)?authori[sz](?:ed|ation)$"
-)
-_POSTED = (
-    r"\b(?:posted|completed?|settled|cleared|booked|processed|paid|success(?:ful)?|succeeded|approved|confirmed"
-    r"|executed|final|done|ok|sent|received|reconciled|authori[sz](?:ed|ation))\b"
-)
 _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
     r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
@@ -112,7 +86,6 @@ _THOUSANDS_ASSUMED = "No amount shows whether commas separate thousands or decim
 _MARKS: tuple[Literal["."], Literal[","]] = (".", ",")
 _AMOUNTS = ("amount", "debit", "credit", "balance")
 _FAR_CLOSER = 4  # times; our judgement
-_MAX_STATUSES = 5  # named in a note
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances are of one account if they share at least this many rows, and nearly all of their rows on
 # the days that both cover. Our judgement: a single shared row is often a coincidence.
@@ -190,10 +163,7 @@ def contents_of(
         asked_for=pl.lit(value=True) if customer is None else pl.col("customer").eq_missing(customer),
     )
     other = read.filter(_fault().is_null(), _is_footer(), ~pl.col("states_total"))["line"]
-    is_between = pl.col("line").is_in(other.implode()) & (
-        pl.col("line") < pl.lit(read.filter("is_dated")["line"]).max()
-    )
-    _require_one_account(preamble, body.filter(is_between), columns)
+    _require_one_account(preamble, body.filter(_is_between(other, read)), columns)
     sound = read.filter(_fault().is_null(), ~_is_footer(), ~pl.col("states_total"))
     split = "amount" not in columns.roles
     stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)
@@ -201,12 +171,12 @@ def contents_of(
     no_rows = {
         BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
         PREAMBLE: preamble.filter(~pl.col("line").is_in(early["line"].implode()))["line"],
-        STATES_BALANCE: sound.filter(_only_states_balance())["line"],
+        STATES_BALANCE: sound.filter(only_states_balance())["line"],
         STATES_TOTAL: read.filter(_fault().is_null(), "states_total")["line"],
         NO_AMOUNT: other,
     }
     return Contents(
-        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_land, columns, digest))),
+        statements=tuple(_statements(stated.rows.filter(~only_states_balance()).pipe(_land, columns, digest))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
         no_rows=_build_no_rows(no_rows),
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
@@ -216,7 +186,11 @@ def contents_of(
             note
             for note in (
                 *(*columns.notes, dates_note, thousands_note),
-                *(_fees_note(read.filter("asked_for")), _statuses_note(read.filter("asked_for")), *stated.notes),
+                *(
+                    _fees_note(read.filter("asked_for")),
+                    describe_unknown_statuses(read.filter("asked_for")),
+                    *stated.notes,
+                ),
             )
             if note
         ),
@@ -246,6 +220,11 @@ def _is_heading(body: pl.DataFrame, columns: Columns) -> pl.Series:
         if headings[line] != own:
             raise refusal("SecondHeading", f"has another heading on line {line}, for other columns than the first one")
     return body["line"].is_in(lines)
+
+
+def _is_between(lines: pl.Series, read: pl.DataFrame) -> pl.Expr:
+    """Match those of the `lines` that a dated row follows. Lines after the last dated row are a footer."""
+    return pl.col("line").is_in(lines.implode()) & (pl.col("line") < pl.lit(read.filter("is_dated")["line"]).max())
 
 
 def _require_one_account(preamble: pl.DataFrame, between: pl.DataFrame, columns: Columns) -> None:
@@ -351,41 +330,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, fi
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
         ambiguous=is_ambiguous,
-    ).pipe(_move_stated_balances)
-
-
-def _move_stated_balances(read: pl.DataFrame) -> pl.DataFrame:
-    """Take the amount of rows such as `Opening balance` for their balance, unless it differs from the balance that they
-    state: then it is a payment, such as the last one of an account that is closed. `states_total`: rows such as `Total
-    debits`.
-    """
-    text = pl.concat_str("payee", pl.coalesce("description", "words"), separator=" ", ignore_nulls=True)
-    amount, balance = (exact(pl.col(name)).abs() for name in ("amount", "balance"))
-    is_stated = text.str.contains(_BALANCE_TEXT) & ((amount == 0) | pl.col("balance").is_null())
-    is_same = (text.str.contains(_BALANCE_TEXT) | text.str.contains(_MAYBE_BALANCE_TEXT)) & (amount == balance)
-    is_balance = (amount.is_not_null() & (is_stated | is_same)).fill_null(value=False)
-    is_total = text.str.contains(_TOTAL_TEXT) & pl.col("balance").is_null()
-    return read.with_columns(
-        amount=pl.when(~is_balance).then("amount"),
-        balance=pl.coalesce("balance", pl.when(is_balance & (amount != 0)).then("amount")),
-        both=pl.col("both") & ~is_balance,
-        states_total=is_total.fill_null(value=False),
-    )
-
-
-def _status() -> pl.Expr:
-    return pl.col("status").str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ").str.strip_chars()
-
-
-def _statuses_note(read: pl.DataFrame) -> str:
-    """Return a note if rows count as posted in spite of a status that is not known. A column without any known status
-    is about something else, such as the state that a shop is in.
-    """
-    is_known = pl.any_horizontal(_status().str.contains(words) for words in (_NO_MONEY_MOVED, _PENDING, _POSTED))
-    unknown = read.filter(~is_known)["status"].unique(maintain_order=True)
-    if unknown.is_empty() or not read.select(is_known.any()).item():
-        return ""
-    return f"Rows with an unknown status count as posted: {', '.join(map(repr, unknown.head(_MAX_STATUSES)))}."
+    ).pipe(move_stated_balances)
 
 
 def _fees_note(read: pl.DataFrame) -> str:
@@ -442,22 +387,13 @@ def _is_footer() -> pl.Expr:
     return pl.col("amount").is_null() & ~pl.col("is_dated")
 
 
-def _only_states_balance() -> pl.Expr:
-    """Match rows such as `Opening balance`: not transactions, but the next balance follows from theirs. Any other row
-    without an amount is a transaction that can't be read.
-    """
-    words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
-    says_so = words.str.contains(_BALANCE_WORDS) | (words == "")
-    return pl.col("amount").is_null() & pl.col("balance").is_not_null() & says_so
-
-
 def _fault() -> pl.Expr:
     """Return the code of the reason why a row can't be passed to `validate`, or null."""
     return pl.coalesce(
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
         pl.when("ambiguous").then(pl.lit("Export.AmbiguousAmount")),
-        pl.when(_status().str.contains(_NO_MONEY_MOVED)).then(pl.lit("Export.NoMoneyMoved")),
+        pl.when(moved_no_money()).then(pl.lit("Export.NoMoneyMoved")),
     )
 
 
@@ -527,7 +463,7 @@ def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.Dat
         transactionId="transaction_id",
         currency=_currency(columns),
         valueDate="value_date",
-        status=pl.when(_status().str.contains(_PENDING)).then(pl.lit("pending")),
+        status=pl.when(is_pending()).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
         extra="extra",
         **_doubt_columns(),

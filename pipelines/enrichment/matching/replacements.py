@@ -97,6 +97,25 @@ class Replacement:
 NOTHING_REPLACED = Replacement(_GONE.to_frame(), CONTINUED.to_frame())
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """Statements, the earlier ones that they may replace, and the rows in which they differ.
+
+    Attributes:
+        pairs: the statements (`_pair_statements`) that are evidently of one account.
+        absent: the earlier statements' rows that no sent row repeats, and `replacing_seq`.
+        alone: those of them for which the later statement has no other row of that day and amount either.
+        added: the later statements' rows that repeat none, also where the account may be another.
+        revised: those of them that differ from an absent row only in the balance (REPEATS).
+    """
+
+    pairs: pl.DataFrame
+    absent: pl.DataFrame
+    alone: pl.DataFrame
+    added: pl.DataFrame
+    revised: pl.DataFrame
+
+
 def select_containing(periods: pl.DataFrame) -> pl.DataFrame:
     """Return `customer_number` and `account_id` of accounts with a statement whose period contains another's, of
     another submission.
@@ -135,26 +154,9 @@ def find_replaced(
     pairs = _pair_statements(sent.filter(_is_proven()), standing, documents)
     if pairs.is_empty():
         return NOTHING_REPLACED
-    earlier = pairs.select("earlier_id", replacing_seq="received_seq").unique()
-    absent = select_unpaired_held(standing, repeats).join(earlier, left_on="statement_id", right_on="earlier_id")
-    left = select_unpaired(sent, repeats).join(pairs, on="statement_id", how="semi").sort(ORDER)
-    revised = pair_in_order(absent.sort(ORDER), left, KEY)
-    alone = select_unpaired_held(absent.sort(ORDER), revised)
-    alone = select_unpaired_held(alone, pair_in_order(alone, select_unpaired(left, revised), _SAME_DAY))
-    pairs = _select_same_account(pairs, standing, alone)
-    absent, alone = (
-        rows.join(pairs, left_on="statement_id", right_on="earlier_id", how="semi") for rows in (absent, alone)
-    )
-    staying = pl.concat([select_unpaired(known.filter(posted()), absent).select(_SAME_DAY), left.select(_SAME_DAY)])
-    gone = absent.join(_find_sent_as_data(alone, staying, known, new, documents), on=ORDER, how="anti").select(
-        held_received_seq="received_seq", held_position="position", replacing_seq="replacing_seq"
-    )
-    revised = revised.join(gone, on=_HELD, how="semi")
-    free = select_unpaired(left, revised).join(pairs, on="statement_id", how="semi")
-    going_on = pl.concat([revised, pair_in_order(_select_lapsed(known), free, KEY)])
-    versions = known.select(held_received_seq="received_seq", held_position="position", revision=pl.col("revision") + 1)
-    continued = going_on.join(versions, on=_HELD, validate="1:1").select(CONTINUED.names())
-    return Replacement(gone, continued.match_to_schema(CONTINUED))
+    compared = _compare(pairs, standing, sent, repeats)
+    gone = _select_gone(compared, known, new, documents)
+    return Replacement(gone, _select_continued(compared, gone, known))
 
 
 def supersede(known: pl.DataFrame, replacement: Replacement) -> pl.DataFrame:
@@ -231,6 +233,27 @@ def _pair_statements(later: pl.DataFrame, earlier: pl.DataFrame, documents: Docu
     )
 
 
+def _compare(pairs: pl.DataFrame, standing: pl.DataFrame, sent: pl.DataFrame, repeats: pl.DataFrame) -> _Compared:
+    """Compare the rows of statements with those of the earlier ones whose period they contain.
+
+    Args:
+        standing: the current rows of the accounts' statements.
+    """
+    earlier = pairs.select("earlier_id", replacing_seq="received_seq").unique()
+    unrepeated = select_unpaired_held(standing, repeats)
+    absent = unrepeated.join(earlier, left_on="statement_id", right_on="earlier_id").sort(ORDER)
+    added = select_unpaired(sent, repeats).join(pairs, on="statement_id", how="semi").sort(ORDER)
+    revised = pair_in_order(absent, added, KEY)
+    alone = select_unpaired_held(absent, revised)
+    reworded = pair_in_order(alone, select_unpaired(added, revised), _SAME_DAY)
+    alone = select_unpaired_held(alone, reworded)
+    same_account = _select_same_account(pairs, standing, alone)
+    absent, alone = (
+        rows.join(same_account, left_on="statement_id", right_on="earlier_id", how="semi") for rows in (absent, alone)
+    )
+    return _Compared(same_account, absent, alone, added, revised)
+
+
 def _select_same_account(pairs: pl.DataFrame, standing: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs that are evidently statements of one account.
 
@@ -244,6 +267,30 @@ def _select_same_account(pairs: pl.DataFrame, standing: pl.DataFrame, alone: pl.
     counted = pairs.join(total, on="earlier_id", validate="m:1").join(lacking, on="earlier_id", how="left")
     shared = pl.col("rows") - pl.col("alone").fill_null(0)
     return counted.filter(pl.col("opens_equally") | (shared * _SHARED >= pl.col("rows"))).select(pairs.columns)
+
+
+def _select_gone(compared: _Compared, known: pl.DataFrame, new: pl.DataFrame, documents: Documents) -> pl.DataFrame:
+    """Return the rows that are replaced (`Replacement.gone`): those that the later statements lack, unless rows sent as
+    data state them.
+    """
+    held = select_unpaired(known.filter(posted()), compared.absent)
+    staying = pl.concat(rows.select(_SAME_DAY) for rows in (held, compared.added))
+    sent_as_data = _find_sent_as_data(compared.alone, staying, known, new, documents)
+    return compared.absent.join(sent_as_data, on=ORDER, how="anti").select(
+        held_received_seq="received_seq", held_position="position", replacing_seq="replacing_seq"
+    )
+
+
+def _select_continued(compared: _Compared, gone: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return the sent rows that go on with a transaction (`Replacement.continued`): a replaced one that differs only in
+    its balance, or one that an earlier replacement ended.
+    """
+    revised = compared.revised.join(gone, on=_HELD, how="semi")
+    added = select_unpaired(compared.added, revised).join(compared.pairs, on="statement_id", how="semi")
+    brought_back = pair_in_order(_select_lapsed(known), added, KEY)
+    versions = known.select(held_received_seq="received_seq", held_position="position", revision=pl.col("revision") + 1)
+    continued = pl.concat([revised, brought_back]).join(versions, on=_HELD, validate="1:1")
+    return continued.select(CONTINUED.names()).match_to_schema(CONTINUED)
 
 
 def _find_sent_as_data(

@@ -13,7 +13,8 @@ from pydantic import Field
 from api.core.schemas.common import Counts, View
 from api.intake.schemas.transactions import Money
 from pipelines.enrichment.facilities.products import PRODUCTS
-from pipelines.enrichment.facilities.summary import Method, Status
+from pipelines.enrichment.facilities.status import Status
+from pipelines.enrichment.facilities.summary import Method
 from pipelines.enrichment.recurrence.description import SeriesStatus
 from pipelines.vocabulary import schemas
 

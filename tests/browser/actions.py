@@ -115,6 +115,12 @@ def _faulty_retries(console: FilledConsole, page: Page) -> None:
     _press(page, "Save")
 
 
+def _faulty_customers(console: FilledConsole, page: Page) -> None:
+    _open(console, page, "/admin/webhooks/{paused_subscription_id}/customers")
+    page.locator("textarea[name=customerIds]").fill("nobody")
+    _press(page, "Add the customers")
+
+
 def _faulty_attribute(console: FilledConsole, page: Page) -> None:
     _open(console, page, "/customers/{customer_id}/details")
     page.locator("#attribute input[name=name]").fill("1")
@@ -213,6 +219,7 @@ ACTIONS: Final[Mapping[str, Action]] = {  # by a name for files
     "admin-users-link": _new_user,
     "admin-webhooks-new-fault": _faulty_webhook,
     "admin-webhooks-subscription-fault": _faulty_retries,
+    "admin-webhooks-subscription-customers-fault": _faulty_customers,
     "admin-webhooks-secret": _new_webhook,
     "policies-slug-edit-fault": _policy,
     "account-fault": _password,

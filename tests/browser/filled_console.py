@@ -57,7 +57,7 @@ def seeded(service: Service) -> FilledConsole:
         "indeterminate_evaluation_id": lender.get("/evaluations", outcome="indeterminate")["evaluations"][0][
             "evaluationId"
         ],
-        "paused_subscription_id": _pause_subscription(lender),
+        "paused_subscription_id": _pause_subscription(lender, ids["customer_id"]),
     }
     return FilledConsole(service, client_id, lender, key, {**ids, **rare})
 
@@ -70,9 +70,10 @@ def _correct(lender: Lender, customer_id: str) -> None:
     lender.refresh([customer_id])
 
 
-def _pause_subscription(lender: Lender) -> str:
-    """Subscribe to an event, pause the subscription, and return its id."""
-    sent = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/alerts"}
+def _pause_subscription(lender: Lender, customer_id: str) -> str:
+    """Subscribe to a customer's events of a type, pause the subscription, and return its id."""
+    where = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/alerts"}
+    sent = {**where, "customerIds": [customer_id]}
     subscription_id: str = lender.post("/webhooks/subscriptions", sent)["webhookSubscriptionId"]
     lender.post(f"/webhooks/subscriptions/{subscription_id}/pause", {})
     return subscription_id

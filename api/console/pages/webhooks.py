@@ -1,25 +1,29 @@
 """Admin: webhook subscriptions and their deliveries."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.calls import Correctable, Refused
 from api.console.declared import as_number
 from api.console.routes import PageRoute
-from api.console.visits import Page, SignedIn
+from api.console.visits import BeyondLastPage, Page, SignedIn
 from pipelines.pages.wording import spell_out
 from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.models import DeliveryStatus
 
 router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_schema=False)
 ROWS = 50  # of a table on one page
+CUSTOMERS_ON_PAGE = 20  # which requests the name of each
 TYPES = [(kind, f"{spell_out(kind.replace('.', '_'))} ({kind})") for kind in EVENT_TYPES]
 STATUSES = [("", "All"), *((status, spell_out(status)) for status in DeliveryStatus)]
 FIELDS = ("eventType", "webhookUrl", "customerIds")
 ON_FAILURE = ("maxRetries", "pauseAfterFailures")
 HOOKS = ("webhooks", "subscriptions")
+NO_ID = "Type at least one customer's id."
 
 
 @router.get("")
@@ -64,6 +68,58 @@ async def change_subscription(page: SignedIn, subscription_id: str) -> Response:
     except Correctable as refusal:
         return await _show(page, subscription_id, refusal, given)
     return page.to(f"/admin/webhooks/{subscription_id}", "The subscription is changed.")
+
+
+@router.get("/{subscription_id}/customers")
+async def show_customers(
+    page: SignedIn, subscription_id: str, number: Annotated[str, Query(alias="page")] = "1"
+) -> Response:
+    return await _customers_page(page, subscription_id, number)
+
+
+@router.post("/{subscription_id}/customers")
+async def add_customers(page: SignedIn, subscription_id: str) -> Response:
+    text = str((await page.form()).get("customerIds", ""))
+    if not text.split():
+        return await _customers_page(page, subscription_id, "1", text, NO_ID)
+    try:
+        await page.post(*HOOKS, subscription_id, "customers", json={"customerIds": text.split()})
+    except Correctable as refusal:
+        return await _customers_page(page, subscription_id, "1", text, _customers_fault(refusal.faults))
+    return page.to(f"/admin/webhooks/{subscription_id}/customers", "The customers are added.")
+
+
+@router.post("/{subscription_id}/customers/remove")
+async def remove_customer(page: SignedIn, subscription_id: str) -> Response:
+    removed = [str((await page.form()).get("customerId", ""))]
+    subscription = await page.delete(*HOOKS, subscription_id, "customers", json={"customerIds": removed})
+    widened = " The events of all customers are sent from now on." if subscription["isCatchAll"] else ""
+    return page.to(f"/admin/webhooks/{subscription_id}/customers", f"The customer is removed.{widened}")
+
+
+async def _customers_page(page: Page, subscription_id: str, number: str, text: str = "", fault: str = "") -> Response:
+    """Show a page of a subscription's customers, with the form that adds some."""
+    subscription = await page.get(*HOOKS, subscription_id)
+    ids = subscription["customerIds"]
+    last = max(1, -(-len(ids) // CUSTOMERS_ON_PAGE))
+    if not 1 <= (current := int(number) if number.isdecimal() and len(number) < 10 else 0) <= last:
+        raise BeyondLastPage(last)
+    start = (current - 1) * CUSTOMERS_ON_PAGE
+    listed = [(each, await _find_customer(page, each)) for each in ids[start : start + CUSTOMERS_ON_PAGE]]
+    found = {"customers": listed, "totalCount": len(ids), "currentPage": current, "totalPages": last}
+    shown = {"subscription": subscription, "found": found, "text": text, "fault": fault}
+    return page.show("admin-webhook-customers.html", 400 if fault else 200, **shown)
+
+
+async def _find_customer(page: Page, customer_id: str) -> Mapping[str, Any] | None:
+    """Return the customer; None if it was erased a moment ago."""
+    try:
+        found: Mapping[str, Any] = await page.get("customer", customer_id)
+    except Refused as refusal:
+        if refusal.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return found
 
 
 async def _show(
@@ -129,14 +185,16 @@ def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) 
     page.require("webhooks:subscribe")
     status = 200 if refusal is None else refusal.status
     faults: Mapping[str, str] = {} if refusal is None else refusal.faults
+    shown = {"given": given, "types": TYPES, "refusal": refusal, "customers_fault": _customers_fault(faults)}
+    return page.show("admin-webhook-new.html", status, **shown)
+
+
+def _customers_fault(faults: Mapping[str, str]) -> str:
+    """Return what is wrong with the ids of customers, in words for their field."""
     unknown = {
         pointer.removeprefix("/customerIds/"): message for pointer, message in faults.items() if pointer.count("/") > 1
     }
-    customers_fault = faults.get("/customerIds") or " ".join(
-        f"Id {int(n) + 1}: {message}" for n, message in unknown.items()
-    )
-    shown = {"given": given, "types": TYPES, "refusal": refusal, "customers_fault": customers_fault}
-    return page.show("admin-webhook-new.html", status, **shown)
+    return faults.get("/customerIds") or " ".join(f"Id {int(n) + 1}: {message}" for n, message in unknown.items())
 
 
 def _show_secret(page: Page, subscription_id: str, secret: str) -> Response:

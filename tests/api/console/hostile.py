@@ -116,6 +116,8 @@ class HostileConsole(Belongings):
         end_refreshes(self._store, hostile_reports())
         dict(self)
         self._made["userId"] = str(self.user.user_id)
+        scope = {"customerIds": [self["customerId"]]}
+        self._post(f"/v1/webhooks/subscriptions/{self['subscriptionId']}/customers", scope)
         about = {"evaluationId": self["evaluationId"]}
         self._post(f"{customer}/notes", {"text": "x", **about})
         self._post(f"{customer}/notes", {"text": "x", "matchId": self["matchId"]})

@@ -12,6 +12,7 @@ import requests
 
 from api.console.pages.access import SCOPES_IN_WORDS
 from api.console.pages.audit import ROWS
+from api.console.pages.webhooks import CUSTOMERS_ON_PAGE
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
 from storage.core import audit
@@ -173,6 +174,52 @@ def test_subscription_is_managed(lender: Lender) -> None:
     assert read_secret(admin.post(f"{path}/rotate"), "secret") != secret
     assert "The subscription is deleted." in admin.post(f"{path}/delete").text
     assert admin.get(path).status_code == 404
+
+
+def test_customers_of_a_subscription_are_added_and_removed(lender: Lender) -> None:
+    admin, client = lender.admin, lender.client
+    first, second = client.new_customer(name="Ada & Co"), client.new_customer()
+    made = admin.post("/admin/webhooks", eventType="job.failed", webhookUrl="https://a.example", customerIds=first)
+    [path] = re.findall(r'href="(/admin/webhooks/[0-9a-f-]+)"', made.text)
+    api = path.replace("/admin/webhooks", "/v1/webhooks/subscriptions")
+
+    def scope() -> list[str]:
+        found: list[str] = client.get(api).json()["data"]["customerIds"]
+        return found
+
+    assert f'href="{path}/customers"' in admin.get(path).text
+    shown = admin.get(f"{path}/customers").text
+    assert f'<a href="/customers/{first}"><bdi>Ada &amp; Co</bdi></a>' in shown
+    assert "The last customer" in shown, "removing it widens the subscription"
+    added = admin.post(f"{path}/customers", customerIds=f"{second}\r\n{first}").text
+    assert ("The customers are added." in added, scope()) == (True, [first, second])
+    assert "The last customer" not in added
+    assert "Customer without a name" in added
+    for sent, sentence in (
+        ("", "Type at least one customer&#39;s id."),
+        (f"{second} x", "Id 2: There is no customer with this id."),
+    ):
+        refused = admin.post(f"{path}/customers", customerIds=sent)
+        assert (refused.status_code, sentence in refused.text, sent in refused.text) == (400, True, True)
+    removed = admin.post(f"{path}/customers/remove", customerId=first).text
+    assert ("The customer is removed." in removed, scope()) == (True, [second])
+    emptied = admin.post(f"{path}/customers/remove", customerId=second).text
+    assert ("The events of all customers are sent from now on." in emptied, scope()) == (True, [])
+    assert "The events of all customers are sent. Once you add" in emptied
+    assert admin.post(f"{path}/customers/remove", customerId="x").status_code == 400
+
+
+def test_customers_of_a_large_subscription_are_paged(lender: Lender) -> None:
+    admin, client = lender.admin, lender.client
+    ids = [client.new_customer() for _ in range(CUSTOMERS_ON_PAGE + 1)]
+    made = admin.post(
+        "/admin/webhooks", eventType="job.failed", webhookUrl="https://a.example", customerIds=" ".join(ids)
+    )
+    [path] = re.findall(r'href="(/admin/webhooks/[0-9a-f-]+)"', made.text)
+    pages = [re.findall('href="/customers/([0-9a-f-]+)"', admin.get(f"{path}/customers?page={n}").text) for n in (1, 2)]
+    assert ([len(each) for each in pages], pages[0] + pages[1]) == ([CUSTOMERS_ON_PAGE, 1], ids)
+    for beyond in ("3", "0", "x", "9" * 10):
+        assert admin.get(f"{path}/customers?page={beyond}").text == admin.get(f"{path}/customers?page=2").text
 
 
 def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> None:

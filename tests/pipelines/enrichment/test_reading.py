@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import cache
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -82,6 +83,7 @@ def forget(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.lit(None, TRANSACTIONS[name]).alias(name) for name in ("read_by", "as_read"))
 
 
+@cache
 def own_lists() -> Lists:
     return parse_own_rules(OWN_RULES).lists
 
@@ -104,7 +106,7 @@ def read_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def held() -> pl.DataFrame:
     both = pl.concat([rows_of(1, range(60), 1), rows_of(2, range(60), 2)])
     return enrich(NOTHING, both, knowledge=know()).transactions.collect()

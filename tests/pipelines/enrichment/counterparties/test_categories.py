@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -335,8 +336,13 @@ ALTERNATIVE_RULE = {"category": "term_loan_repayment", "confidence": 0.2}  # wha
 
 def ask(model: Sure, description: str) -> dict[str, Any]:
     """Return the fields of a payment after the model was asked about it."""
-    narrative = pl.DataFrame([(description, "debit", "transaction")], NARRATIVE, orient="row")
-    return ask_model(read_narratives(narrative), model).row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+    return ask_model(_read_payment(description), model).row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+
+
+@cache
+def _read_payment(description: str) -> pl.DataFrame:
+    """Return the payment as it is before the model is asked, which is the same for every model."""
+    return read_narratives(pl.DataFrame([(description, "debit", "transaction")], NARRATIVE, orient="row"))
 
 
 def test_rule_keeps_the_models_confidence_in_it_unless_the_model_prefers_another(subtests: pytest.Subtests) -> None:

@@ -188,7 +188,9 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
     summary = texts.to_frame("text").select(
         dates=is_date.mean().fill_null(0),
         amounts=amount.is_not_null().mean().fill_null(0),
-        amount_like=(amount.is_not_null() | (~is_date & resembles_amount(text))).mean().fill_null(0),
+        amount_like=(amount.is_not_null() | resembles_amount(pl.when(~is_date & amount.is_null()).then(text)))
+        .mean()
+        .fill_null(0),
         accounts=text.str.contains(_ACCOUNT).mean().fill_null(0),
         has_decimals=has_cents(text).any(),
         has_signs=(text.str.contains(rf"^[{MINUSES}+]") | amount.str.starts_with("-")).any(),

@@ -33,6 +33,7 @@ from pipelines.intake.exports.values import (
     needs_decimal_comma,
     needs_decimal_point,
     negate,
+    read_distinct,
 )
 from pipelines.intake.lines import FIELDS
 from pipelines.vocabulary.own_columns import PREFIX, normalise_heading
@@ -504,9 +505,14 @@ def _currency(columns: Columns) -> pl.Expr:
 
 def _type_of(words: pl.Expr) -> pl.Expr:
     """Return the type of account that the words name, or null, which means a transaction account."""
+    return read_distinct(words, _read_types, None)
+
+
+def _read_types(names: pl.DataFrame, _option: None) -> pl.Series:
+    words = pl.col("text")
     named = pl.coalesce(pl.when(words.str.contains(shape)).then(pl.lit(kind)) for shape, kind in _TYPE_WORDS.items())
     is_no_type = words.str.contains(_OF_NO_TYPE) | (words.str.contains(_COMPANY) & ~words.str.contains(_PRODUCT))
-    return pl.when(~is_no_type).then(named)
+    return names.select(pl.when(~is_no_type).then(named)).to_series()
 
 
 def _description() -> pl.Expr:

@@ -5,7 +5,7 @@ A text that can't be read becomes null. Nothing is computed, so the digits of a 
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -47,6 +47,7 @@ _SIGNS = {
 _NO_SIGN = rf"{MARKS}|AU|[\s'’]"
 _WHOLE = r"([0-9][.,])--?$"  # `1.234,-` and `1234.-` have no cents, and no sign
 _WITH_CENTS = r"[0-9][0-9., '’]*[.,][0-9]{2}"
+_RESEMBLING = rf"^\W{{0,4}}{_WITH_CENTS}\W{{0,2}}\p{{L}}{{0,6}}\W?$"
 _AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
 # The second form groups digits by lakh and crore, as banks in South Asia do: 1,23,456.00.
 _DOTTED = (
@@ -68,11 +69,13 @@ class First(Enum):
 
 def day(text: pl.Expr, first: First = First.DAY) -> pl.Expr:
     """Return a printed date as ISO text, without a time after it. A date-time in UTC is not changed."""
-    return _read_distinct(text, _read_days, first.value)
+    return read_distinct(text, _read_days, first.value)
 
 
-def _read_distinct(text: pl.Expr, read: Callable[[pl.DataFrame, T], pl.Series], option: T) -> pl.Expr:
-    """Read texts with `read`. Files repeat dates and many amounts, so only the distinct texts are read."""
+def read_distinct(text: pl.Expr, read: Callable[[pl.DataFrame, T], pl.Series], option: T) -> pl.Expr:
+    """Read texts with `read`, null if there are none. Files repeat dates and many amounts, so only the distinct texts
+    are read, and no pattern is prepared for a column without any.
+    """
     return text.map_batches(partial(_map_distinct, read, option), return_dtype=pl.String)
 
 
@@ -85,17 +88,26 @@ def _map_distinct(read: Callable[[pl.DataFrame, T], pl.Series], option: T, texts
 
 def _read_days(texts: pl.DataFrame, numbers: Sequence[tuple[str, str]]) -> pl.Series:
     """Read days whose months are numbers in the first of these forms that fits, and all others."""
+    return texts.with_columns(_normalised_date()).select(_day_in_forms((*_PLAIN, *numbers))).to_series()
+
+
+@cache
+def _normalised_date() -> pl.Expr:
+    return _normalise_date(pl.col("text")).alias("date")
+
+
+@cache
+def _day_in_forms(forms: Sequence[tuple[str, str]]) -> pl.Expr:
+    """Return `date` in the first of these forms that fits."""
     date, text = pl.col("date"), pl.col("text")
-    forms = (*_PLAIN, *numbers)
     read = (pl.when(date.str.contains(shape)).then(date).str.to_date(form, strict=False) for shape, form in forms)
     iso = pl.coalesce(read).dt.to_string("%Y-%m-%d")
-    days = texts.with_columns(date=_normalise_date(text))
-    return days.select(pl.when(text.str.contains(_UNIVERSAL)).then(text).otherwise(iso)).to_series()
+    return pl.when(text.str.contains(_UNIVERSAL)).then(text).otherwise(iso)
 
 
 def is_day(text: pl.Expr) -> pl.Expr:
     """Match texts that are dates, whichever part comes first."""
-    return _read_distinct(text, _read_days, (*_DAY_FIRST, *_MONTH_FIRST, *_SHORT_YEAR_FIRST)).is_not_null()
+    return read_distinct(text, _read_days, (*_DAY_FIRST, *_MONTH_FIRST, *_SHORT_YEAR_FIRST)).is_not_null()
 
 
 def is_ambiguous_day(text: pl.Expr) -> pl.Expr:
@@ -123,25 +135,46 @@ def _normalise_date(text: pl.Expr) -> pl.Expr:
 
 def money(text: pl.Expr, *, decimal_comma: bool = False) -> pl.Expr:
     """Return a printed amount as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` become `-1234.50`."""
-    return _read_distinct(text, _read_money, (decimal_comma,))
+    return read_distinct(text, _read_money, (decimal_comma,))
 
 
 def is_money(text: pl.Expr) -> pl.Expr:
     """Match texts that are amounts, with a decimal point or a decimal comma."""
-    return _read_distinct(text, _read_money, (False, True)).is_not_null()
+    return read_distinct(text, _read_money, (False, True)).is_not_null()
 
 
 def _read_money(texts: pl.DataFrame, decimal_commas: Sequence[bool]) -> pl.Series:
-    compact = pl.col("text").str.to_uppercase().str.replace_all(f"[{MINUSES}]", "-").str.replace_all(_NO_SIGN, "")
-    compact = compact.str.replace(_WHOLE, "$1")
-    numbers = texts.select(compact=compact).select(
-        number=pl.when(pl.col("compact").str.contains(_AMOUNT)).then("compact")
+    return (
+        texts.select(_compact())
+        .select(_number())
+        .select(_sign_and_digits())
+        .select(_amount(decimal_commas))
+        .to_series()
     )
+
+
+@cache
+def _compact() -> pl.Expr:
+    compact = pl.col("text").str.to_uppercase().str.replace_all(f"[{MINUSES}]", "-").str.replace_all(_NO_SIGN, "")
+    return compact.str.replace(_WHOLE, "$1").alias("compact")
+
+
+@cache
+def _number() -> pl.Expr:
+    return pl.when(pl.col("compact").str.contains(_AMOUNT)).then("compact").alias("number")
+
+
+@cache
+def _sign_and_digits() -> list[pl.Expr]:
     number = pl.col("number")
     sign = number.str.replace_all(r"[0-9.,]", "").replace_strict(_SIGNS, default=None, return_dtype=pl.String)
+    return [sign.alias("sign"), number.str.extract(r"([0-9.,]+)").alias("printed")]
+
+
+@cache
+def _amount(decimal_commas: Sequence[bool]) -> pl.Expr:
     digits = pl.coalesce(_digits(pl.col("printed"), decimal_comma=each) for each in decimal_commas)
-    parts = numbers.select(sign=sign, printed=number.str.extract(r"([0-9.,]+)"))
-    return parts.select(pl.col("sign") + digits.str.strip_suffix(".").str.replace(r"^\.", "0.")).to_series()
+    return pl.col("sign") + digits.str.strip_suffix(".").str.replace(r"^\.", "0.")
 
 
 def _digits(printed: pl.Expr, *, decimal_comma: bool) -> pl.Expr:
@@ -154,7 +187,12 @@ def _digits(printed: pl.Expr, *, decimal_comma: bool) -> pl.Expr:
 
 def resembles_amount(text: pl.Expr) -> pl.Expr:
     """Match texts that people take for an amount with cents, whether it can be read or not: `[12.00]`, `12.00 OD`."""
-    return text.str.contains(rf"^\W{{0,4}}{_WITH_CENTS}\W{{0,2}}\p{{L}}{{0,6}}\W?$")
+    return read_distinct(pl.when(has_cents(text)).then(text), _select_matching, _RESEMBLING).is_not_null()
+
+
+def _select_matching(texts: pl.DataFrame, pattern: str) -> pl.Series:
+    text = pl.col("text")
+    return texts.select(pl.when(text.str.contains(pattern)).then(text)).to_series()
 
 
 def has_cents(text: pl.Expr) -> pl.Expr:

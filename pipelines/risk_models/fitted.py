@@ -11,8 +11,8 @@ from pipelines.metrics import Metrics
 from pipelines.risk_models.cohorts import DEFAULT_METRICS, Cohort, load_metrics_and_flows
 from pipelines.scorecards import calibrating, fitting
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Prior, TrainingCases
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING, Calibration, Scorecard
+from pipelines.scorecards.training import Prior, TrainingCases
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
 

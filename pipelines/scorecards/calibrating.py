@@ -6,17 +6,13 @@ better than the uncalibrated ones.
 
 from math import log
 
+from pipelines.scorecards.converting import to_decimal
 from pipelines.scorecards.correction import recalibrate
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.drift import make_reference
-from pipelines.scorecards.fitting import (
-    TrainingCases,
-    forecast_recalibrated,
-    measure_on_unseen,
-    refuse_unlearnable,
-    to_decimal,
-)
 from pipelines.scorecards.scorecard import Calibration, Link, Scorecard
+from pipelines.scorecards.training import TrainingCases, refuse_unlearnable
+from pipelines.scorecards.unseen import forecast_recalibrated, measure_on_unseen
 from pipelines.vocabulary.taxonomy import VERSION as TAXONOMY_VERSION
 
 

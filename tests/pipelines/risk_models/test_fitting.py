@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.scorecards import comparison, correction, fitting, judging, measures, scorecard_file
+from pipelines.scorecards import comparison, correction, fitting, judging, measures, scorecard_file, unseen
 from pipelines.scorecards.calibrating import calibrate
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Prior, TrainingCases, fit
+from pipelines.scorecards.fitting import fit
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, POINTS, READING, Scorecard
+from pipelines.scorecards.training import Prior, TrainingCases
 from pipelines.vocabulary.errors import Unprocessable
 
 CASES = 240
@@ -61,7 +62,7 @@ def a_fit() -> Scorecard:
 @pytest.fixture(autouse=True)
 def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeat the cross-validation less often: nothing here depends on it, and it takes most of the time."""
-    monkeypatch.setattr(fitting, "REPEATS", 1)
+    monkeypatch.setattr(unseen, "REPEATS", 1)
     monkeypatch.setattr(correction, "REPEATS", 1)
     monkeypatch.setattr(measures, "RESAMPLES", 200)
     monkeypatch.setattr(correction, "SPREADS", (0.4,))

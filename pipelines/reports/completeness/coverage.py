@@ -57,14 +57,15 @@ def is_one_sided() -> pl.Expr:
 
 @cached
 def steps(facts: Facts) -> pl.LazyFrame:
-    """Return one row per account and day with rows, by account and day.
+    """Return the steps of all accounts: one row for each day with rows, by account and day.
 
-    `customer_number`, `account_id`, `account_type`, `accountId` as reported; `day`, `previous_day` (null on the first),
-    `pause` in days;
-    `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
-    of the latest; `open_rows`, the number of own transfers without their other side; `is_checked`, whether every
-    balance follows; `is_unreconciled`, whether a statement contradicts its rows;
-    `evidence`, `seen_from` (first of the days up to `day` that it documents), `silent_worth` and `day_worth`.
+    Returns:
+        `customer_number`, `account_id`, `account_type`, `accountId` as reported.
+        `day`, `previous_day` (null on the first), `pause` between them in days.
+        `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows,
+        `received_seq` of the latest, `open_rows`: the number of own transfers without their other side.
+        `is_checked`: whether every balance follows. `is_unreconciled`: whether a statement contradicts its rows.
+        `evidence`; `seen_from`, the first of the days up to `day` that it documents; `silent_worth`, `day_worth`.
     """
     return (
         active_days(facts.rows.lazy())
@@ -111,6 +112,7 @@ def is_contradicted() -> pl.Expr:
 
 
 def evidence() -> pl.Expr:
+    """Return the evidence of a step, as in the table above."""
     return (
         pl.when("is_broken")
         .then(pl.lit("balance_break"))
@@ -126,7 +128,8 @@ def is_proven() -> pl.Expr:
     return pl.col("evidence") == "chain_holds"
 
 
-def is_unproven() -> pl.Expr:
+def is_uncheckable() -> pl.Expr:
+    """Match steps to a day with a row that no balance can check."""
     return pl.col("evidence") == "no_balance"
 
 
@@ -135,6 +138,7 @@ def is_break() -> pl.Expr:
 
 
 def allowed_silence() -> pl.Expr:
+    """Return how many days of an unproven step are plausible, the day itself included."""
     kind = pl.col("account_type")
     return kind.replace_strict(ALLOWED_SILENCE, default=ALLOWED_SILENCE["other"], return_dtype=pl.Int32)
 

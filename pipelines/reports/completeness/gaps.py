@@ -24,7 +24,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, add_account_id
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
-from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
+from pipelines.reports.completeness.coverage import is_break, is_uncheckable, steps
 from pipelines.reports.completeness.documents import has_statements, missing_periods
 from pipelines.vocabulary.plans import collect
 from pipelines.vocabulary.report_values import uuid_text
@@ -74,7 +74,7 @@ def _as_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _gaps_in_unproven_steps(facts: Facts) -> Sequence[pl.LazyFrame]:
     """Return gaps in unproven steps. Where all balances hold, there is nothing to look for, which saves time."""
-    unproven = steps(facts).filter(is_unproven() | is_break()).pipe(collect)
+    unproven = steps(facts).filter(is_uncheckable() | is_break()).pipe(collect)
     if unproven.is_empty():
         return ()
     return silences(facts), without_series(facts), between_statements(facts)
@@ -87,7 +87,7 @@ def gaps_by_break(facts: Facts) -> pl.LazyFrame:
 
 def silences(facts: Facts) -> pl.LazyFrame:
     """Return improbable pauses of unproven steps, with the counts of days that the probability is computed from."""
-    pauses = steps(facts).filter(is_unproven(), pl.col("pause") - 1 >= SHORTEST_SILENCE)
+    pauses = steps(facts).filter(is_uncheckable(), pl.col("pause") - 1 >= SHORTEST_SILENCE)
     return (
         rhythm.count_pause_days(pauses, steps(facts))
         .filter(rhythm.is_improbable())
@@ -123,7 +123,7 @@ def without_series(facts: Facts) -> pl.LazyFrame:
     month, month_after = pl.col("month").dt.epoch("d"), pl.col("following").dt.epoch("d")
     within = (pl.col("day") >= month) & (pl.col("previous_day") < month_after)
     return (
-        expected.join(steps(facts).filter(is_unproven() | is_break()), on=BY_ACCOUNT, how="inner", validate="m:m")
+        expected.join(steps(facts).filter(is_uncheckable() | is_break()), on=BY_ACCOUNT, how="inner", validate="m:m")
         .filter(within)
         .unique([*BY_ACCOUNT, "lastSeen"])
         .with_columns(evidence=pl.lit("series_missing"))
@@ -141,7 +141,7 @@ def between_statements(facts: Facts) -> pl.LazyFrame:
         .with_columns(until=until, after_statement=long.shift(1).over(BY_ACCOUNT), is_statement=long)
         .filter("is_statement", "after_statement", pl.col("first") - pl.col("until") > MIN_HOLE)
     )
-    ends = steps(facts).filter(is_unproven() | is_break()).select(*BY_ACCOUNT, first="day")
+    ends = steps(facts).filter(is_uncheckable() | is_break()).select(*BY_ACCOUNT, first="day")
     return holes.join(ends, on=[*BY_ACCOUNT, "first"], how="semi").with_columns(
         evidence=pl.lit("statement_period"),
         lastSeen=pl.col("until").cast(pl.Date),

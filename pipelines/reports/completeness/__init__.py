@@ -42,12 +42,13 @@ from pipelines.figures.tables import NO_LINES, Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, REPEATED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import DOCUMENTS, REPLACED, SIGNALS, STATEMENTS
-from pipelines.reports.completeness.effects import ALL, EFFECTS, listed_effects
+from pipelines.reports.completeness.effects import EFFECTS, listed_effects
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.reasons import PREFIX, REASONS, reasons
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
+from pipelines.reports.completeness.resolved_days import ALL
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 from pipelines.vocabulary.plans import PUSHDOWNS, collect
 

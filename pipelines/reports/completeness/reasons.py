@@ -20,9 +20,10 @@ from pipelines.figures.tables import Table
 from pipelines.pages.wording import day, money, percent, quantity
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, REPEATED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.causes import SHORT_HISTORY, STALE_AFTER
 from pipelines.reports.completeness.coverage import YEAR_DAYS
 from pipelines.reports.completeness.documents import REPLACED, SIGNALS, STATEMENTS
-from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN
+from pipelines.reports.completeness.effects import EFFECTS, UNKNOWN
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY

@@ -19,6 +19,9 @@ _TOTAL_TEXT = (
     r"(?i)^\W*(?:sub-?|grand )?totals?(?: of)?(?: (?:debits?|credits?|withdrawals?|deposits?|payments|receipts|in|out"
     r"|money (?:in|out)|paid (?:in|out)|and))+\W*$"
 )
+# A row of these words is a total if its amount is the sum of at least two rows before it.
+_ANY_TOTAL_TEXT = r"(?i)^\W*(?:(?:sub-?|grand |net )?totals?\b.*|(?:\w+ )+totals?|net (?:movement|change))\W*$"
+_MIN_SUMMED = 2  # one payment may be worded like a total and equal the row before it
 
 
 def move_stated_balances(read: pl.DataFrame) -> pl.DataFrame:
@@ -33,7 +36,7 @@ def move_stated_balances(read: pl.DataFrame) -> pl.DataFrame:
     is_stated = text.str.contains(_BALANCE_TEXT) & ((amount == 0) | pl.col("balance").is_null())
     is_same = (text.str.contains(_BALANCE_TEXT) | text.str.contains(_MAYBE_BALANCE_TEXT)) & (amount == balance)
     is_balance = (amount.is_not_null() & (is_stated | is_same)).fill_null(value=False)
-    is_total = text.str.contains(_TOTAL_TEXT) & pl.col("balance").is_null()
+    is_total = (text.str.contains(_TOTAL_TEXT) & pl.col("balance").is_null()) | _is_sum(text)
     return read.with_columns(
         amount=pl.when(~is_balance).then("amount"),
         balance=pl.coalesce("balance", pl.when(is_balance & (amount != 0)).then("amount")),
@@ -50,3 +53,19 @@ def only_states_balance() -> pl.Expr:
     words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
     says_so = words.str.contains(_BALANCE_WORDS) | (words == "")
     return pl.col("amount").is_null() & pl.col("balance").is_not_null() & says_so
+
+
+def _is_sum(text: pl.Expr) -> pl.Expr:
+    """Match rows worded like totals whose amount is the sum of all rows before them, or of those since the last such
+    row.
+    """
+    worded = text.str.contains(_ANY_TOTAL_TEXT).fill_null(value=False)
+    amount = exact(pl.col("amount"))
+    total = pl.when(~worded).then(amount).cum_sum().forward_fill()
+    rows = (~worded & amount.is_not_null()).cum_sum().cast(pl.Int64)
+    total_before, rows_before = (
+        pl.when(worded).then(each).shift(1).forward_fill().fill_null(0) for each in (total, rows)
+    )
+    is_whole = (amount == total) & (rows >= _MIN_SUMMED)
+    is_part = (amount == total - total_before) & (rows - rows_before >= _MIN_SUMMED)
+    return worded & (is_whole | is_part)

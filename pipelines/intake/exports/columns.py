@@ -34,7 +34,7 @@ MAX_MONEY_COLUMNS = 5  # without a heading
 _MAX_TRIED = 7  # including columns that headings name
 _MONEY_ROLES = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
-_OTHER_UNITS = r"(?i)\b(?:cents|thousands?|millions?|minor units?)\b|['’]0{3}s?\b|\bx ?1,?000\b"
+_OTHER_UNITS = r"(?i)\b(?:cents|thousands?|millions?|minor)\b|['’]0{3}s?\b|\bx ?1,?000\b|\$ ?[km]\b|\(c\)"
 _CONVENTION = "No balance proves which column is which: the usual order was assumed."
 
 
@@ -87,7 +87,8 @@ def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has_role(found.roles, role):
             raise refusal("NoColumn", f"has no column that clearly contains {what}: give the column a heading")
-    found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
+    if headed is None:
+        found = _without_misnamed_balance(sheet, replace(found, first_row=_first_transaction(sheet, found)))
     _require_whole_units(sheet, found)
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 
@@ -127,13 +128,33 @@ def _first_transaction(sheet: Sheet, columns: Columns) -> int:
     return 0 if begins is None else int(begins)
 
 
+def _without_misnamed_balance(sheet: Sheet, columns: Columns) -> Columns:
+    """Take no column for the balance by convention alone if the line before the rows calls it something else, such as
+    `GST` or `Net`.
+    """
+    column = columns.roles.get("balance")
+    if column is None or _CONVENTION not in columns.notes or columns.first_row == 0:
+        return columns
+    name = sheet.cells[column][columns.first_row - 1]
+    if name is None or re.search(r"(?i)\b(?:balance|bal)\b", name):
+        return columns
+    return replace(columns, roles={role: each for role, each in columns.roles.items() if role != "balance"})
+
+
 def _require_whole_units(sheet: Sheet, columns: Columns) -> None:
     """Raise if a heading or a line before it says that amounts are in cents or in thousands."""
     headings = [(columns.heading or {}).get(columns.roles.get(role, ""), "") for role in _MONEY_ROLES]
     before = sheet.cells.head(columns.preamble).drop("line").iter_rows()
-    lines = [line for cells in before if re.search(r"(?i)\bamounts?\b", line := " ".join(filter(None, cells)))]
-    if unit := next((text for text in (*headings, *lines) if re.search(_OTHER_UNITS, text)), None):
+    lines = [" ".join(filter(None, cells)) for cells in before]
+    about_amounts = [line for line in lines if re.search(r"(?i)\bamounts?\b", _separate_words(line))]
+    stated = (text for text in (*headings, *about_amounts) if re.search(_OTHER_UNITS, _separate_words(text)))
+    if unit := next(stated, None):
         raise refusal("OtherUnit", f"has amounts in another unit: {unit}")
+
+
+def _separate_words(text: str) -> str:
+    """Write `amount_cents` and `amountCents` as `amount cents`."""
+    return re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", text)
 
 
 def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:
@@ -201,7 +222,7 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
 
 def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Columns:
     """Add the roles that no heading names. The values of the remaining columns in `rows`, all transactions, decide."""
-    roles = dict(columns.roles)
+    roles = _without_repeated_amount(columns, rows)
     profiles = _profiles(
         rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma
     )
@@ -213,13 +234,25 @@ def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[s
         roles["account"] = numbers
     if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
-    if "kind" not in roles and (sides := _side_column(rows, profiles)):
+    if sides := _side_column(rows, profiles, roles.get("kind")):
         roles["kind"] = sides
     _require_readable_amounts(profiles, roles)
     flows, note = _find_money_roles(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
     texts = () if _has_description(roles) else tuple(_text_columns(profiles, roles, rows.height))
     return replace(columns, roles=roles, texts=texts, notes=(note,) if note else ())
+
+
+def _without_repeated_amount(columns: Columns, rows: pl.DataFrame) -> dict[str, str]:
+    """Return the roles by headings. Where debit and credit have the amounts, `amount` repeats them without a sign, or
+    is a running total.
+    """
+    roles = dict(columns.roles)
+    sides = [roles[role] for role in ("debit", "credit") if role in roles]
+    read = [money(pl.col(name), decimal_comma=columns.decimal_comma).is_not_null() for name in sides]
+    if len(sides) == 2 and "amount" in roles and 2 * rows.filter(pl.any_horizontal(read)).height >= rows.height > 0:
+        del roles["amount"]
+    return roles
 
 
 def _has_description(roles: Mapping[str, str]) -> bool:
@@ -246,10 +279,23 @@ def _currency_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> st
     return next((name for name in full if rows[name].str.to_uppercase().is_in(CODES).all()), None)
 
 
-def _side_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> str | None:
-    """Return the column that says on every line whether the amount is a debit or a credit."""
-    full = (name for name, profile in profiles.items() if profile.filled == rows.height > 0)
-    return next((name for name in full if rows.select(side(pl.col(name)).is_in([*OUT, *IN]).all()).item()), None)
+def _side_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile], headed: str | None) -> str | None:
+    """Return the column that says on every line whether the amount is a debit or a credit: the one `headed` so, else
+    one without a known heading. There, a single letter says so only if it differs: all `C` may mean cleared.
+    """
+    full = [name for name, profile in profiles.items() if profile.filled == rows.height > 0]
+    columns = [headed, *full] if headed else full
+    return next((name for name in columns if _says_sides(rows[name], is_headed=name == headed)), None)
+
+
+def _says_sides(words: pl.Series, *, is_headed: bool) -> bool:
+    sides = set(words.to_frame("word").select(side(pl.col("word"))).to_series())
+    differ = not sides.isdisjoint(OUT) and not sides.isdisjoint(IN)
+    return sides <= {*OUT, *IN} and (is_headed or differ or all(map(_is_word, sides)))
+
+
+def _is_word(text: str | None) -> bool:
+    return text is not None and len(text) > 1
 
 
 def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> list[str]:

@@ -123,6 +123,8 @@ def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
             debits=negative.filter(kind.is_in(OUT)).mean(), credits=negative.filter(kind.is_in(IN)).mean()
         )
         of_debits, of_credits = mostly.row(0)
+        if of_debits is None and 0.5 < of_credits < 1:
+            return None  # all are called credits, whatever their sign: the word is about something else
         turned = [
             *(OUT if of_debits is not None and of_debits <= 0.5 else ()),
             *(IN if (of_credits or 0) > 0.5 else ()),

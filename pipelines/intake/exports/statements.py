@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 from typing import Literal
 
 import polars as pl
@@ -73,9 +74,20 @@ _OF_NO_TYPE = (
 _COMPANY = r"(?i)(?:\b|_)(?:pty|ltd|limited|inc|llc|plc|trust|group)(?:\b|_)"
 _PRODUCT = r"(?i)credit[ _-]?card|term[ _-]?deposit|(?:home|car|personal|business|equipment)[ _-]?loan|loan[ _-]?acc"
 _BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
+# Cells of lines that are not rows: `Account: 1234 5678`, `Online Saver 1234 5678`, `Account: Saver`, `Saver`. The first
+# group is the account's number or name.
+_DIGITS_OF_ACCOUNT = r"((?:[a-z]{2}[0-9]{2})?[0-9xX*][0-9xX* -]{2,}[0-9])"
+_PRODUCT_WORDS = (
+    r"(?:account|everyday|saver|savings?|transaction|cheque|offset|business|personal|online|bonus|access|complete|card"
+    r"|credit|debit|visa|mastercard|platinum|gold|loan|home|term|deposit|investment|cash|smart|plus)"
+)
+_ACCOUNT_LABEL = r"(?:bank |cheque |savings )?(?:account|acct|a/c|iban)\b(?: (?:number|no\.?|num|id))?"
+_IS_PRODUCT = r"(?:\w+ )*(?:everyday|saver|savings?|cheque|offset|visa|mastercard|\w+ (?:account|card|loan))\b"
 _NAMES_ACCOUNT = (
-    r"(?i)^\W*(?:bank |cheque |savings )?(?:account|acct|a/c|iban)\b(?: (?:number|no\.?|num|id))?[^0-9a-z]*"
-    r"((?:[a-z]{2}[0-9]{2})?[0-9xX*][0-9xX* -]{2,}[0-9])"
+    rf"(?i)^\W*{_ACCOUNT_LABEL}[^0-9a-z]*{_DIGITS_OF_ACCOUNT}",
+    rf"(?i)^\W*(?:{_PRODUCT_WORDS} )+{_DIGITS_OF_ACCOUNT}\W*$",
+    r"(?i)^\W*(?:account|acct|a/c)(?: (?:name|title))? ?[:=] ?([^\W\d].*)$",
+    rf"(?i)^\W*((?={_IS_PRODUCT}){_PRODUCT_WORDS}(?: {_PRODUCT_WORDS})*)\W*$",
 )
 _SHORTENED = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2}$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
@@ -229,15 +241,26 @@ def _is_between(lines: pl.Series, read: pl.DataFrame) -> pl.Expr:
 
 
 def _require_one_account(preamble: pl.DataFrame, between: pl.DataFrame, columns: Columns) -> None:
-    """Raise if lines `between` the rows name another account than those above them (`Account: 1234 5678`)."""
+    """Raise if lines `between` the rows name another account than those above them (`Account: 1234 5678`, `Saver`)."""
     if columns.roles.keys() & {"account", "account_name"}:
         return
-    text = pl.concat_str(pl.exclude("line"), separator=" ", ignore_nulls=True)
-    number = text.str.extract(_NAMES_ACCOUNT).str.replace_all(r"[ -]", "")
-    above, below = (lines.select("line", number=number).drop_nulls() for lines in (preamble, between))
-    other = below.filter(~pl.col("number").is_in((below.head(1) if above.is_empty() else above)["number"].implode()))
-    if not other.is_empty():
-        raise refusal("SeveralAccounts", f"names another account on line {other['line'][0]} than before it")
+    above, below = (_accounts_named(lines) for lines in (preamble, between))
+    known = {name for _, name in above or below[:1]}
+    if other := next((line for line, name in below if name not in known), None):
+        raise refusal("SeveralAccounts", f"names another account on line {other} than before it")
+
+
+def _accounts_named(lines: pl.DataFrame) -> list[tuple[int, str]]:
+    """Return the numbers and names of accounts in lines that are not rows, each with its line. A label may stand in a
+    cell and its value in the next.
+    """
+    found: list[tuple[int, str]] = []
+    for line, *cells in lines.iter_rows():
+        texts = [cell for cell in cells if cell is not None]
+        labelled = [f"{text.rstrip(': ')}: {value}" for text, value in pairwise(texts)]
+        names = (re.match(shape, text) for text in (*texts, *labelled) for shape in _NAMES_ACCOUNT)
+        found += [(line, re.sub(r"[^0-9a-z*]", "", name[1].lower())) for name in names if name]
+    return found
 
 
 def _select_roles(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
@@ -319,7 +342,9 @@ def _read_values(rows: pl.DataFrame, columns: Columns, is_ambiguous: pl.Expr, fi
         **{f"plain_{name}": expression for name, expression in plain.items()},
     )
     debit, credit = (_nonzero_digits(f"plain_{name}") for name in ("debit", "credit"))
-    in_two = _split_amount(debit_negative=_mostly_negative(read["plain_debit"]))
+    in_two = _split_amount(
+        debit_negative=_mostly_negative(read["plain_debit"]), credit_negative=_mostly_negative(read["plain_credit"])
+    )
     return read.with_columns(
         date=pl.coalesce("plain_date", "date"),
         value_date=day(pl.col("value_date"), first),
@@ -362,14 +387,19 @@ def _find_ambiguous(rows: pl.DataFrame, columns: Columns) -> tuple[pl.Expr, str]
     return is_ambiguous, _THOUSANDS_ASSUMED if is_assumed else ""
 
 
-def _split_amount(*, debit_negative: bool) -> pl.Expr:
+def _split_amount(*, debit_negative: bool, credit_negative: bool) -> pl.Expr:
     """Return the amount of a row with a debit and a credit column. Zero counts as empty. A text that can't be read
     becomes the amount, for `validate` to refuse.
+
+    Args:
+        debit_negative: most debits have a minus, as they do in many exports.
+        credit_negative: most credits have one, as they do in ledgers.
     """
     debit, credit = _nonzero_digits("plain_debit"), _nonzero_digits("plain_credit")
     unparsed = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
     out = debit if debit_negative else negate(debit)
-    return pl.coalesce(*unparsed, out, credit, "plain_debit", "plain_credit")
+    received = negate(credit) if credit_negative else credit
+    return pl.coalesce(*unparsed, out, received, "plain_debit", "plain_credit")
 
 
 def _nonzero_digits(name: str) -> pl.Expr:

@@ -131,6 +131,21 @@ def test_amounts_of_balances_and_totals_are_no_payments() -> None:
         assert _rows_and_lines(row) == ([], [(3, "with a total")]), row
 
 
+def test_totals_are_recognised_by_their_sum_whatever_they_are_called() -> None:
+    """Otherwise each would count all payments before it a second time."""
+    first, second = "2026-03-01,RENT,-10.00\n2026-03-02,SHOP,-20.00\n", "2026-04-01,SALE,50.00\n2026-04-02,SHOP,-5.00\n"
+    for text, all_rows, own_rows in (("Period total", "15.00", "45.00"), ("Total April", "15.00", "45.00")):
+        for amount in (all_rows, own_rows):
+            rows = f"{first}2026-03-31,Total March,-30.00\n{second}2026-04-30,{text},{amount}\n"
+            contents = read("export.csv", f"Date,Details,Amount\n{rows}".encode())
+            assert [each.rows["amount"].to_list() for each in contents.statements] == [
+                ["-10.00", "-20.00", "50.00", "-5.00"]
+            ], (text, amount)
+            assert contents.no_rows.rows() == [(4, "with a total"), (7, "with a total")]
+    contents = read("export.csv", f"Date,Details,Amount\n{first}2026-03-31,TOTAL TOOLS,-31.00\n".encode())
+    assert [each.rows.height for each in contents.statements] == [3]
+
+
 def test_payments_that_are_worded_like_balances_or_totals_are_rows() -> None:
     for row in (
         *("2026-03-31,CLOSING BALANCE,-500.00,0.00", "2026-03-31,FINAL BALANCE,500.00,", "2026-03-31,Balance,70.00,"),
@@ -203,12 +218,16 @@ def test_a_file_whose_lines_name_several_accounts_is_refused() -> None:
     table = "Date,Details,Amount,Balance\n2026-03-01,RENT,-10.00,90.00\n2026-03-02,SALE,20.00,110.00\n"
     for above, between in (
         *(("Account,11111111\n", "Account,22222222\n"), ("Account Number: 1111 1111\n", "\nAccount No. 2222 2222\n")),
-        ("", "A/C 11111111\n" + table + "A/C 22222222\n"),
+        *(("", "A/C 11111111\n" + table + "A/C 22222222\n"), ("Account: Everyday\n", "Account: Business Saver\n")),
+        *(("Account Name,Acme\n", "Account Name,Acme 2\n"), ("Everyday\n", "\nOnline Saver\n")),
+        ("BSB: 062-000,Account: 11111111\n", "BSB: 062-000,Account: 22222222\n"),
+        ("Business Transaction Account 1111 1111\n", "Online Saver 2222 2222\n"),
     ):
         assert _refusal_of(above + table + between + table) == "Export.SeveralAccounts", (above, between)
     for above, between in (
         *(("Account,11111111\n", "Account 1111-1111\n"), ("Account,11111111\nIBAN AU11111111\n", "Account,11111111\n")),
         ("Account,11111111\n", "Call 22222222 about your account\n"),
+        *(("Account: Everyday\n", "Page 2\nAccount: Everyday\n"), ("Credit transactions\n", "Debit transactions\n")),
     ):
         contents = read("export.csv", (above + table + between + table).encode())
         assert [each.rows.height for each in contents.statements] == [4], (above, between)
@@ -218,7 +237,8 @@ def test_amounts_in_cents_or_thousands_are_refused() -> None:
     rows = "2026-03-01,RENT,-10\n2026-03-02,SALE,20\n"
     for heading in (
         *("Date,Details,Amount (cents)\n", "Date,Details,Amount (AUD '000)\n", "Date,Details,Amount in thousands\n"),
-        "All amounts in $'000\nDate,Details,Amount\n",
+        *("All amounts in $'000\nDate,Details,Amount\n", "Date,Details,Amount ($k)\n", "Date,Details,Amount (c)\n"),
+        *("date,details,amount_cents\n", "date,details,amountCents\n", "date,details,amount_minor\n"),
     ):
         assert _refusal_of(heading + rows) == "Export.OtherUnit", heading
 

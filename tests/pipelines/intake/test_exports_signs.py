@@ -273,3 +273,48 @@ def test_each_account_of_a_file_has_its_own_order_of_rows() -> None:
         ["E", "F", "G"],
     ]
     assert contents.signs is Signs.PROVED
+
+
+@pytest.mark.parametrize(
+    ("heading", "more"),
+    [("Amount", ["10.00", "50.00", "40.00"]), ("Total", ["990.00", "1040.00", "1000.00"]), ("Value", ["x", "", ""])],
+    ids=["without signs", "a running total", "no amounts"],
+)
+def test_debits_and_credits_decide_beside_a_third_column_of_amounts(heading: str, more: list[str]) -> None:
+    sides = [("10.00", ""), ("", "50.00"), ("40.00", "")]
+    days = enumerate(zip(sides, more, strict=True), start=1)
+    rows = [f"2026-02-0{day},A,{','.join(side)},{third}" for day, (side, third) in days]
+    contents = read_export("\n".join([f"Date,Description,Debit,Credit,{heading}", *rows]))
+    assert amounts(contents) == ["-10.00", "50.00", "-40.00"]
+    balances = contents.statements[0].rows["balance"].to_list()
+    assert balances == (more if heading == "Total" else [None] * 3)
+
+
+def test_credits_with_a_minus_are_money_in() -> None:
+    """Ledgers print debits without a sign and credits with a minus."""
+    rows = "2026-02-13,A,10.00,\n2026-02-14,B,,-50.00\n2026-02-15,C,40.00,\n2026-02-16,D,,-30.00\n"
+    contents = read_export("Date,Description,Debit,Credit\n" + rows)
+    assert amounts(contents) == ["-10.00", "50.00", "-40.00", "30.00"]
+
+
+def test_the_column_that_says_debit_or_credit_decides_beside_a_column_of_types() -> None:
+    rows = "2026-02-13,A,POS,D,10.00\n2026-02-14,B,EFT,C,50.00\n2026-02-15,C,POS,D,40.00\n"
+    contents = read_export("Date,Description,Transaction Type,Debit/Credit,Amount\n" + rows)
+    assert amounts(contents) == ["-10.00", "50.00", "-40.00"]
+    assert contents.signs is Signs.STATED
+
+
+@pytest.mark.parametrize(("heading", "word"), [("Clr", "C"), ("Type", "Credit")])
+def test_one_word_on_all_rows_turns_no_signs(heading: str, word: str) -> None:
+    """All amounts would be inverted: `C` may mean cleared, and a credit may be a kind of account."""
+    rows = f"2026-02-13,A,{word},-10.00\n2026-02-14,B,{word},-50.00\n2026-02-15,C,{word},100.00\n"
+    contents = read_export(f"Date,Description,{heading},Amount\n{rows}")
+    assert amounts(contents) == ["-10.00", "-50.00", "100.00"]
+    assert contents.signs is Signs.ASSUMED
+
+
+def test_a_column_called_something_else_is_no_balance_by_convention() -> None:
+    for heading, balances in (("GST", [None, None]), ("Bal.", ["-1.00", "20.00"])):
+        contents = read_export(f"When,What,Sum,{heading}\n2026-02-13,A,-11.00,-1.00\n2026-02-14,B,220.00,20.00\n")
+        assert amounts(contents) == ["-11.00", "220.00"]
+        assert contents.statements[0].rows["balance"].to_list() == balances

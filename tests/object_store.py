@@ -27,7 +27,7 @@ App: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Emulator:
-    """An S3 with one bucket. `faults` are what happens to the next requests, one each.
+    """An S3 with one bucket. `faults` are what happens to the next requests, one each, or None for a sound one.
 
     If it is unreliable, every kind of fault happens to later requests, too, in turn and with sound ones between them.
     """
@@ -35,7 +35,7 @@ class Emulator:
     def __init__(self, *, is_unreliable: bool = False) -> None:
         from moto.moto_server import werkzeug_app  # noqa: PLC0415  # takes a second, and few tests need it
 
-        self.faults: deque[Fault] = deque()
+        self.faults: deque[Fault | None] = deque()
         sound = [None] * SOUND_BETWEEN
         in_turn = chain.from_iterable([*sound, fault] for fault in (500, 503, SLOW, CUT, LOST))
         self._later: Iterator[Fault | None] = cycle(in_turn) if is_unreliable else repeat(None)

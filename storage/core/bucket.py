@@ -66,6 +66,9 @@ class Bucket:
             # Perhaps the first try wrote the object, its response was lost, and the library tried again.
             if b"".join(self.chunks(path)) != content:
                 raise FileExistsError(path) from error
+        except FileNotFoundError as error:
+            # The response to the end of an upload broke off: the library then tries to abort an upload that has ended.
+            raise Unreachable(type(error).__name__) from error
 
     def _put(self, path: str, content: bytes) -> None:
         if len(content) <= ONE_REQUEST_BYTES:

@@ -103,6 +103,26 @@ def test_failed_requests_are_repeated(
             emulator.clear()
 
 
+def test_whichever_request_for_a_large_file_fails_it_is_whole_or_unreachable(
+    emulator: Emulator, prefix: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    bucket = Bucket.of(Settings(home=tmp_path, **emulator.settings(prefix)))
+    requests = ("whether the path is free", "the beginning", "a part", "another", "the last", "the end")
+    for before, failing in enumerate(requests):
+        for fault in (503, CUT):
+            path = f"{before} {fault}"
+            with subtests.test(failing, fault=fault):
+                emulator.faults.extend([*[None] * before, fault])
+                try:
+                    bucket.create(path, LARGE)
+                except Unreachable:
+                    assert fault == CUT
+                else:
+                    assert b"".join(bucket.chunks(path)) == LARGE
+                assert not emulator.faults
+                emulator.clear()
+
+
 def test_lasting_failures_are_those_of_an_unreachable_store(
     emulator: Emulator, prefix: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:

@@ -50,12 +50,17 @@ def worker_role(settings: Settings) -> str:
     """
     if settings.broker_url:
         return leases.FLEET
-    identity = settings.dagster_home / "identity"
-    if not identity.exists():
+    return f"{leases.WORKER}/{identity(settings)}"
+
+
+def identity(settings: Settings) -> str:
+    """Return what tells this home from others on the same database, even on the same machine."""
+    file = settings.dagster_home / "identity"
+    if not file.exists():
         durable.make_folder(settings.dagster_home)
         with suppress(FileExistsError):  # another process was first
-            durable.create(identity, uuid4().hex[:IDENTITY_CHARACTERS].encode())
-    return f"{leases.WORKER}/{identity.read_text()}"
+            durable.create(file, uuid4().hex[:IDENTITY_CHARACTERS].encode())
+    return file.read_text()
 
 
 def instance_settings(settings: Settings) -> dict[str, Any]:

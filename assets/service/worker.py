@@ -63,7 +63,8 @@ def _work_in_fleet(settings: Settings, stop: threading.Event, make_queue: Callab
     with closing(Store.open(settings)) as store:
         ledger = FleetLedger(store, holder)
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
-        name = f"{dagster_home.worker_role(settings)}/{socket.gethostname()}/{os.getpid()}-{holder.hex[:4]}"
+        home = f"{socket.gethostname()}/{dagster_home.identity(settings)}"
+        name = f"{dagster_home.worker_role(settings)}/{home}/{os.getpid()}-{holder.hex[:4]}"
         head = FleetHead(store, queues, ledger, name, holder)
         with receiving(settings, partial(head.execute, stop=stop), head.is_warm, stop) as broker_answers:
             head.broker_answers = broker_answers

@@ -8,7 +8,6 @@ it lists. Letters are not stored: each is generated from its evaluation and its 
 
 import hashlib
 import json
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -310,19 +309,21 @@ def _search_broker(store: Store, search: _Search) -> Iterator[Trace]:
 
 
 def _list_other_homes(store: Store) -> Iterator[Trace]:
-    """List the homes of other registered workers: only their own machines can search them."""
-    identity = store.settings.dagster_home / "identity"
-    own = {f"of {socket.gethostname()}", f"with dagster/identity {identity.read_text() if identity.exists() else ''}"}
+    """List the homes of other registered workers: only a command in these homes can search them."""
+    file = store.settings.dagster_home / "identity"
+    own = file.read_text() if file.exists() else ""
     now = leases.clock(store.db)
     with store.db.reading() as r:
-        homes = dict.fromkeys(map(_home_of, leases.list_held(r, leases.WORKER, now)))
-    for home in homes:
-        if home not in own:
+        homes = dict(map(_home_of, leases.list_held(r, leases.WORKER, now)))
+    for identity, home in homes.items():
+        if identity != own:
             yield Trace(HOMES, home, Finding.UNSEARCHED, "has a cache and logs of its own: run this command there, too")
 
 
-def _home_of(lease: str) -> str:
-    """Return the home of a worker by its lease: `worker/fleet/MACHINE/…` or, without a broker, `worker/HOME/…`."""
-    if lease.startswith(f"{leases.FLEET}/"):
-        return f"of {lease.split('/')[2]}"
-    return f"with dagster/identity {lease.split('/')[1]}"
+def _home_of(lease: str) -> tuple[str, str]:
+    """Return the identity of a worker's home, and how to find it, by its lease: `worker/fleet/MACHINE/IDENTITY/…` or,
+    without a broker, `worker/IDENTITY/…`.
+    """
+    *family, identity, _ = lease.split("/")
+    machine = f"of {family[-1]}, " if lease.startswith(f"{leases.FLEET}/") else ""
+    return identity, f"{machine}with dagster/identity {identity}"

@@ -1,7 +1,6 @@
 """Where the search for a person's data looks. What it reads in files: `tests.api.operations.test_personal_data`."""
 
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -232,15 +231,24 @@ def test_a_broker_that_is_away_is_reported(store: Store) -> None:
 
 
 @on_sqlite
-def test_other_machines_must_search_their_homes_themselves(store: Store) -> None:
+def test_other_homes_must_be_searched_by_themselves(store: Store) -> None:
     now = leases.clock(store.db)
     home = dagster_home.worker_role(store.settings)
-    own = (f"{home}/0", f"{leases.FLEET}/{socket.gethostname()}/17-9f3a")
-    others = (f"{leases.FLEET}/db-1/4711-ab12", f"{leases.FLEET}/db-1/4712-cd34", f"{leases.WORKER}/0a1b2c3d/0")
+    own = (f"{home}/0", f"{leases.FLEET}/here/{dagster_home.identity(store.settings)}/17-9f3a")
+    others = (
+        f"{leases.FLEET}/db-1/7a7a7a7a/4711-ab12",
+        f"{leases.FLEET}/db-1/7a7a7a7a/4712-cd34",
+        f"{leases.FLEET}/here/5b5b5b5b/18-cd34",  # on this machine, with a cache of its own
+        f"{leases.WORKER}/0a1b2c3d/0",
+    )
     with store.db.writing() as w:
         for name in (*own, *others):
             leases.hold(w, name, uuid4(), 300, now)
-        leases.hold(w, f"{leases.FLEET}/db-2/1-ef56", uuid4(), 300, now - timedelta(hours=1))
+        leases.hold(w, f"{leases.FLEET}/db-2/6c6c6c6c/1-ef56", uuid4(), 300, now - timedelta(hours=1))
     found = traces(store)
     assert {(trace.place, trace.finding) for trace in found} == {("homes", Finding.UNSEARCHED)}
-    assert [trace.key for trace in found] == ["with dagster/identity 0a1b2c3d", "of db-1"]
+    assert [trace.key for trace in found] == [
+        "with dagster/identity 0a1b2c3d",
+        "of db-1, with dagster/identity 7a7a7a7a",
+        "of here, with dagster/identity 5b5b5b5b",
+    ]

@@ -28,11 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lake() -> Iterator[None]:
-    """With STORE=s3, let all services share a bucket, which none of them lists, of an unreliable emulator."""
+    """With STORE=s3, let all services share a bucket of an unreliable emulator, which refuses to list it."""
     if os.environ.get("STORE") != "s3":
         yield
         return
     with emulate_bucket(is_unreliable=True) as emulator, pytest.MonkeyPatch.context() as patch:
+        emulator.refused = ("list-type=", "versions=", "uploads=")
         for name, value in emulator.settings("flows").items():
             patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
         yield

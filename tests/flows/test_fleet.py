@@ -24,6 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 
+DAGSTER = "assets.dagster_internals.web_and_daemon"
 ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))
 
 
@@ -127,3 +128,19 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
     assert psutil.wait_procs([head], timeout=30)[1] == []
     assert leaving not in fleet.list_holders()
     assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"
+
+
+def test_another_machines_dagster_takes_over_from_a_machine_that_is_gone(fleet: Fleet, tmp_path: Path) -> None:
+    reserve = Service(tmp_path / "reserve")
+    try:
+        reserve.start()
+        client = reserve.client()
+        assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"
+        assert len(fleet.service.processes(DAGSTER)) == 1
+        assert reserve.processes(DAGSTER) == []
+
+        fleet.service.kill_everything()
+        assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"
+        assert len(reserve.processes(DAGSTER)) == 1
+    finally:
+        reserve.stop()

@@ -38,7 +38,7 @@ imports: $(BIN)/.dev
 types: $(BIN)/.dev
 	$(BIN)/pyrefly check
 
-bench: $(BIN)/.dev  ## Measure speed and accuracy, into benchmarks/RESULTS.md (over an hour; only some: PARTS="api reads" ON=SQLite)
+bench: $(BIN)/.dev  ## Measure speed and accuracy, into benchmarks/RESULTS.md (over an hour; needs PostgreSQL, RabbitMQ; only some: PARTS="api reads" ON=SQLite)
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
 
 format: $(BIN)/.dev  ## Sort imports and format the code

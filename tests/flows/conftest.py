@@ -33,7 +33,7 @@ def lake() -> Iterator[None]:
         yield
         return
     with emulate_bucket(is_unreliable=True) as emulator, pytest.MonkeyPatch.context() as patch:
-        emulator.refused = ("list-type=", "versions=", "uploads=")
+        emulator.refused = ("list-type=", "versions=")
         for name, value in emulator.settings("flows").items():
             patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
         yield

@@ -29,10 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 def accepted_rows(*rows: Mapping[str, Any]) -> pl.DataFrame:
     """Return a frame in schema ACCEPTED: one submission of `rows`, in order, unless their fields differ."""
-    complete = [
-        {**dict.fromkeys(ACCEPTED.names()), **DEFAULTS, "position": position, **row}
-        for position, row in enumerate(rows)
-    ]
+    complete = [{**DEFAULTS, "position": position, **row} for position, row in enumerate(rows)]
     return pl.DataFrame(complete, schema=ACCEPTED)
 
 
@@ -43,9 +40,8 @@ def submission(seq: int, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def held_rows(*rows: Mapping[str, Any]) -> pl.DataFrame:
     """Return rows in schema TRANSACTIONS as the input of enrichment's steps: identified, nothing derived yet."""
-    blank = dict.fromkeys(TRANSACTIONS.names())
     complete = [
-        {**blank, **DEFAULTS, "position": position, "transaction_id": position.to_bytes(16), **row}
+        {**DEFAULTS, "position": position, "transaction_id": position.to_bytes(16), **row}
         for position, row in enumerate(rows)
     ]
     frame = pl.DataFrame(complete, schema=TRANSACTIONS)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import clients, customers
 from storage.core.paging import Page, Paged, count_total, limit_to_page
@@ -121,6 +121,16 @@ def lock_number(w: Writing, number: int) -> None:
 
 
 _LOCK = select(customers.c.number).where(customers.c.number == bindparam("number")).with_for_update(key_share=True)
+
+
+def require_known_changes(w: Writing, known: int | None, changes: AnySelect) -> None:
+    """Raise Conflict if a locked customer has another number of these changes than the caller knows.
+
+    Args:
+        known: None if that does not matter to the caller.
+    """
+    if known is not None and count_total(w, changes) != known:
+        raise Conflict("Customer.ChangedMeanwhile", "It was changed meanwhile, so nothing was changed now.")
 
 
 def lock_all(w: Writing, customer_numbers: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, select
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import Flow, customers, related_abns, related_parties
 from storage.core.paging import Page, Paged, count_total, limit_to_page
-from storage.customers.customers import Customer, lock, record_knowledge_change, versions
+from storage.customers.customers import Customer, lock, record_knowledge_change, require_known_changes, versions
 from storage.jobs.jobs import request_recomputation
 
 
@@ -33,9 +33,19 @@ class PartyList:
     set_by: str
 
 
-def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
-    """Replace the list, and queue the customer to be enriched with it. An equal list does not count as a change."""
+def put(
+    w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime, known: int | None = None
+) -> None:
+    """Replace the list, and queue the customer to be enriched with it. An equal list does not count as a change.
+
+    Args:
+        known: the number of lists that the caller knows; None if that does not matter.
+
+    Raises:
+        Conflict: there are more lists by now.
+    """
     lock(w, customer)
+    require_known_changes(w, known, _newest_first(customer))
     if list(read_current(w, customer)) == list(parties):
         return
     row = {"customer_number": customer.number, "parties": [asdict(party) for party in parties]}

@@ -16,7 +16,7 @@ from pipelines.vocabulary.errors import Conflict
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import attributes
 from storage.core.paging import Page, Paged, count_total, limit_to_page
-from storage.customers.customers import Customer, lock
+from storage.customers.customers import Customer, lock, require_known_changes
 from storage.monitoring import rulesets
 
 MAX_PER_CUSTOMER = 200
@@ -48,15 +48,26 @@ class Attribute:
         return self.value is not None and (self.expires_at is None or now < self.expires_at)
 
 
-def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
+def put(
+    w: Writing,
+    customer: Customer,
+    given: Mapping[str, NewAttribute | None],
+    who: str,
+    now: datetime,
+    known: int | None = None,
+) -> None:
     """Set the given attributes, and remove those given as null. The others stay. Equal values change nothing.
 
     If a ruleset reads what changes, this requests a ruleset evaluation of the customer.
 
+    Args:
+        known: the number of changes that the caller knows; None if that does not matter.
+
     Raises:
-        Conflict: the customer would have too many attributes.
+        Conflict: the customer would have too many attributes, or there are more changes by now.
     """
     lock(w, customer)
+    require_known_changes(w, known, _changes_of(customer))
     before = {row.name: _content(row) for row in _find_last_changes(w, customer)}
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
@@ -114,9 +125,13 @@ def find_changes(
 
 def find_history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
     """Return every change of the customer's attributes, newest first."""
-    query = select(attributes).where(attributes.c.customer_number == customer.number)
+    query = _changes_of(customer)
     rows = r.execute(limit_to_page(query.order_by(attributes.c.number.desc()), page))
     return Paged([_attribute(row) for row in rows], count_total(r, query), page)
+
+
+def _changes_of(customer: Customer) -> AnySelect:
+    return select(attributes).where(attributes.c.customer_number == customer.number)
 
 
 def _find_last_changes(r: Reading, customer: Customer) -> Iterable[AnyRow]:

@@ -13,6 +13,7 @@ from api.customers.schemas.attributes import (
     SentAttributes,
     describe_attributes,
 )
+from api.customers.schemas.known import Known
 from api.customers.schemas.related_parties import PartiesView, PartyHistoryView, PartyListView, PartyView, SentParties
 from api.http.dependencies import Allow, Caller, CustomerId
 from api.http.documented import envelope, refuses
@@ -23,19 +24,22 @@ from storage.monitoring import attributes
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Customers"])
 AttributesCaller = Annotated[Caller, Depends(Allow("customer:attributes"))]
+CHANGED_MEANWHILE = "Customer.ChangedMeanwhile"
 PartiesCaller = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
 
 
 @router.put(
     "/attributes",
     response_model=envelope(AttributesView),
-    responses=refuses("Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany"),
+    responses=refuses("Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany", CHANGED_MEANWHILE),
 )
-def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: SentAttributes) -> Response:
+def set_attributes(
+    caller: AttributesCaller, customer_id: CustomerId, sent: SentAttributes, query: Annotated[Known, Query()]
+) -> Response:
     """Set, change or (by null) remove attributes; attributes that are not sent stay unchanged."""
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
-        attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
+        attributes.put(w, customer, sent.records(), caller.actor.who, caller.now, query.known_changes)
         caller.audit(w, "Customer.AttributesSet", customerId=customer.customer_id)
         found = attributes.read_current(w, customer)
     return respond(AttributesView(attributes=describe_attributes(found, caller.now)))
@@ -52,13 +56,19 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
     return respond({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
 
 
-@router.put("/related-parties", response_model=envelope(PartiesView), responses=refuses("RelatedParty.TooMany"))
-def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: SentParties) -> Response:
+@router.put(
+    "/related-parties",
+    response_model=envelope(PartiesView),
+    responses=refuses("RelatedParty.TooMany", CHANGED_MEANWHILE),
+)
+def set_related_parties(
+    caller: PartiesCaller, customer_id: CustomerId, sent: SentParties, query: Annotated[Known, Query()]
+) -> Response:
     """Replace the list of the customer's directors, guarantors, group companies and other related parties."""
     parties = sent.records()
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
-        related_parties.put(w, customer, parties, caller.actor.who, caller.now)
+        related_parties.put(w, customer, parties, caller.actor.who, caller.now, query.known_changes)
         caller.audit(w, "Customer.RelatedPartiesSet", customerId=customer.customer_id)
     return respond(PartiesView.of({"related_parties": parties}))
 

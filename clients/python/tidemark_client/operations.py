@@ -90,9 +90,13 @@ def get_customer_summary(customer_id: str) -> Request[models.CustomerSummaryView
     return Request("GET", f"/v1/customer/{path_part(customer_id)}/summary")
 
 
-def set_attributes(customer_id: str, body: models.SentAttributes) -> Request[models.AttributesView]:
+def set_attributes(
+    customer_id: str, body: models.SentAttributes, *, known_changes: int | None = None
+) -> Request[models.AttributesView]:
     """Set, change or (by null) remove attributes; attributes that are not sent stay unchanged."""
-    return Request("PUT", f"/v1/customer/{path_part(customer_id)}/attributes", body=body)
+    return Request(
+        "PUT", f"/v1/customer/{path_part(customer_id)}/attributes", query={"knownChanges": known_changes}, body=body
+    )
 
 
 def get_attributes(
@@ -107,9 +111,16 @@ def get_attributes(
     )
 
 
-def set_related_parties(customer_id: str, body: models.SentParties) -> Request[models.PartiesView]:
+def set_related_parties(
+    customer_id: str, body: models.SentParties, *, known_changes: int | None = None
+) -> Request[models.PartiesView]:
     """Replace the list of the customer's directors, guarantors, group companies and other related parties."""
-    return Request("PUT", f"/v1/customer/{path_part(customer_id)}/related-parties", body=body)
+    return Request(
+        "PUT",
+        f"/v1/customer/{path_part(customer_id)}/related-parties",
+        query={"knownChanges": known_changes},
+        body=body,
+    )
 
 
 def get_related_parties(

@@ -194,3 +194,15 @@ def test_attributes_belong_to_one_customer(store: Store, client: Client, custome
         entries = audit.find(r, client.client_id)
     changes = [entry.resource for entry in entries if entry.action == "Customer.AttributesSet"]
     assert changes == [{"customerId": str(UUID(customer_id))}]
+
+
+def test_attributes_that_were_changed_meanwhile_are_not_set(client: Client, customer_id: str) -> None:
+    put(client, customer_id, {"a": 1})
+    known = get_attributes(client, customer_id, "?page=1&count=1")["totalCount"]
+    put(client, customer_id, {"b": 2})
+    path, sent = f"/v1/customer/{customer_id}/attributes", {"attributes": {"a": None}}
+    refused = client.call("PUT", f"{path}?knownChanges={known}", json=sent)
+    assert (refused.status_code, refused.json()["code"]) == (409, "Customer.ChangedMeanwhile")
+    assert values(get_attributes(client, customer_id)["attributes"]) == {"a": 1, "b": 2}
+    assert client.call("PUT", f"{path}?knownChanges={known + 1}", json=sent).ok
+    assert values(get_attributes(client, customer_id)["attributes"]) == {"b": 2}

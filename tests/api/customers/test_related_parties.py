@@ -77,3 +77,19 @@ def test_a_malformed_list_is_refused_whole(client: Client, path: str, parties: o
 def test_card_numbers_are_masked(client: Client, path: str) -> None:
     [shown] = put(client, path, [DIRECTOR | {"name": "Alex 4111111111111111"}])
     assert shown["name"] == "Alex 411111xxxxxx1111"
+
+
+def test_a_list_that_was_changed_meanwhile_is_not_replaced(client: Client, path: str) -> None:
+    """Of two callers who read the same list, the second one does not undo the first one's change."""
+
+    def replace(parties: list[dict[str, str]], known: object) -> tuple[int, object]:
+        answer = client.call("PUT", f"{path}?knownChanges={known}", json=parties)
+        return answer.status_code, answer.json().get("code")
+
+    assert client.get(path).json()["data"]["totalCount"] == 0
+    assert replace([DIRECTOR], 0) == (200, None)
+    assert replace([COMPANY], 0) == (409, "Customer.ChangedMeanwhile")
+    assert [each["name"] for each in client.get(path).json()["data"]["relatedParties"]] == ["Alex Nguyen"]
+    assert replace([DIRECTOR, COMPANY], 1) == (200, None)
+    for wrong in ("-1", "x", "1&knownChanges=2"):
+        assert replace([], wrong) == (400, "Customer.InvalidKnownChanges")

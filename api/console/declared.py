@@ -8,6 +8,7 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from api.console.calls import Refused
+from pipelines.pages.document import UNPRINTABLE
 
 FLAGS = {"yes": True, "no": False}
 PERCENT = "percent"
@@ -34,7 +35,9 @@ def fields(
 
 def _field(declared: Mapping[str, Any], name: str, values: Mapping[str, Any], fault: str) -> dict[str, Any]:
     value = as_text(values.get(name), declared["format"])
-    return {**declared, "field": name, "value": value, "shown": values.get(_shown(name), value), "fault": fault}
+    shown = values.get(_shown(name), value)
+    has_lines = any("\n" in as_typed(text) for text in (value, shown))
+    return {**declared, "field": name, "value": value, "shown": shown, "has_lines": has_lines, "fault": fault}
 
 
 def _shown(field: str) -> str:
@@ -57,7 +60,7 @@ def read(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: str) -> 
     """Return the values of the fields that are not empty, by the names of what is declared, and faults."""
     values, faults = dict[str, Any](), Faults()
     for each in declared:
-        if text := str(form.get(f"{prefix}.{each['name']}", "")).strip():
+        if text := as_typed(str(form.get(f"{prefix}.{each['name']}", ""))).strip():
             try:
                 values[each["name"]] = read_value(each, text)
             except ValueError as fault:
@@ -75,15 +78,31 @@ def read_changes(declared: Iterable[Mapping[str, Any]], form: FormData, prefix: 
     changed = [
         each
         for each in declared
-        if (name := fields[each["name"]]) in form and _words(form, name) != _words(form, _shown(name))
+        if (name := fields[each["name"]]) in form and not is_same(str(form[name]), str(form.get(_shown(name), "")))
     ]
     values, faults = read(changed, form, prefix)
     return {each["name"]: values.get(each["name"]) for each in changed}, faults
 
 
-def _words(form: FormData, name: str) -> str:
-    """Return a field's text. Browsers remove line breaks from fields, so white space doesn't count."""
-    return " ".join(str(form.get(name, "")).split())
+def changed_fields(form: FormData, names: Iterable[str]) -> dict[str, str]:
+    """Return the fields that somebody changed, so that a form doesn't replace what others have changed meanwhile."""
+    texts = {name: str(form.get(name, "")) for name in names}
+    return {name: text for name, text in texts.items() if not is_same_line(text, str(form.get(_shown(name), "")))}
+
+
+def as_typed(text: str) -> str:
+    """Return a field's text with the line breaks that people mean: browsers send each as two characters."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_same(sent: str, stored: str) -> bool:
+    """Return whether a field still has the text that its page showed, where what can't be printed is replaced."""
+    return as_typed(sent) == UNPRINTABLE.sub("\ufffd", as_typed(stored))
+
+
+def is_same_line(sent: str, stored: str) -> bool:
+    """Return whether a field of one line, from which browsers drop line breaks, still has the text of its page."""
+    return is_same(sent, as_typed(stored).replace("\n", ""))
 
 
 def faults_of(refusal: Refused, member: str) -> Faults:
@@ -106,7 +125,11 @@ def as_plain_number(text: str) -> str:
 
 def as_number(form: FormData, name: str) -> int | None:
     """Return a whole number of a form, or None."""
-    text = str(form.get(name, ""))
+    return as_whole(str(form.get(name, "")))
+
+
+def as_whole(text: str) -> int | None:
+    """Return a whole number of at most 9 digits, or None."""
     return int(text) if text.isdecimal() and len(text) < 10 else None
 
 

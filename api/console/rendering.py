@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from functools import cache, partial
@@ -61,8 +62,10 @@ def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
     """Write a time of the API as `3 Mar 2026, 14:05` in the service's time zone."""
     if time is None:
         return wording.UNKNOWN
-    local = (datetime.fromisoformat(time) if isinstance(time, str) else time).astimezone(zone)
-    return wording.moment(local)
+    moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+    with suppress(OverflowError):  # the last day of the calendar, which may stand for never
+        moment = moment.astimezone(zone)
+    return wording.moment(moment)
 
 
 def _formula(words: str) -> str:

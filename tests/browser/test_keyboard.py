@@ -323,6 +323,12 @@ def test_attribute_and_related_party_are_set_and_removed(console: FilledConsole,
     keyboard.choose(form.get_by_label("Role"), "Guarantor")
     keyboard.follow_button("Add the party")
     keyboard.expect_status("The related party is added.")
+    keyboard.follow_link("Mary Keyes")
+    form = page.locator("form", has_text="Change the related party")
+    keyboard.choose(form.get_by_label("Role"), "Director")
+    keyboard.follow_button("Change the party")
+    keyboard.expect_status("The related party is changed.")
+    expect(page.get_by_role("row", name="Mary Keyes")).to_contain_text("Director")
     keyboard.follow_button("Remove Mary Keyes")
     keyboard.expect_status("The related party is removed.")
 

@@ -9,6 +9,7 @@ from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
 from api.console.calls import Refused
+from api.console.declared import changed_fields
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages.wording import spell_out
@@ -73,9 +74,9 @@ async def show_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}")
 async def change_user(page: SignedIn, user_id: str) -> Response:
-    sent = _fields_of(await page.form(), "name", "role")
+    changed = changed_fields(await page.form(), ("name", "role"))
     try:
-        await page.patch("users", user_id, json=sent)
+        await page.patch("users", user_id, json=changed)
     except Refused as refusal:
         return await _show_user(page, user_id, refusal)
     return page.to(f"/admin/users/{user_id}", "The user is changed.")

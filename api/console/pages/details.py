@@ -1,6 +1,7 @@
 """What a lender knows of a customer besides its transactions: attributes and related parties, to be changed."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -22,28 +23,41 @@ KINDS: Final[Mapping[str, str]] = {"string": "Text", "decimal": "Number", "boole
 ATTRIBUTE: Final = ("name", "kind", "value", "source", "evidenceDate", "expiresAt")
 PARTY: Final = ("name", "abn", "role")
 PARTY_ROLES: Final = [(role, spell_out(role)) for role in ROLES]
+ONE_LINE: Final = ("source", "evidenceDate", "expiresAt")  # fields of an attribute besides its name and value
+ATTEMPTS: Final = 20  # to store something while others store something, too
+CHANGED: Final = "Customer.ChangedMeanwhile"
+MEANWHILE: Final = "Console.ChangedMeanwhile"
+SEEN_ATTRIBUTE: Final = "Somebody else changed this attribute meanwhile, so nothing was stored."
+SEEN_LIST: Final = "The list was changed meanwhile, so nothing was stored. Choose the party again."
+AGAIN: Final = "To store it in place of what is listed now, send the form again."
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 Faults = Mapping[str, str]  # by the name of a field; "" is the whole form
 
 
 @router.get("/details")
-async def show_details(page: SignedIn, customer_id: str, attribute: Annotated[str, Query()] = "") -> Response:
-    """Show attributes and related parties, with forms; that of attributes has those of `attribute`."""
-    return await _show(page, customer_id, attribute)
+async def show_details(
+    page: SignedIn, customer_id: str, attribute: Annotated[str, Query()] = "", party: Annotated[str, Query()] = ""
+) -> Response:
+    """Show attributes and related parties, with forms: of the attribute, and of the party at a position of the list."""
+    return await _show(page, customer_id, attribute, declared.as_whole(party))
 
 
 @router.post("/attributes")
 async def set_attribute(page: SignedIn, customer_id: str) -> Response:
-    sent = _fields_of(await page.form(), ATTRIBUTE)
-    kind = {"kind": sent["kind"], "format": None}
+    """Store the attribute, unless somebody else has changed it since the page showed it."""
+    sent = _fields_of(await page.form(), (*ATTRIBUTE, "seen"))
+
+    async def store() -> None:
+        stored, known = await _read_attributes(page, customer_id)
+        current = stored.get(sent["name"].strip())
+        if sent["seen"] not in ("", _mark(sent["name"].strip(), current)):
+            raise Correctable(409, MEANWHILE, f"{SEEN_ATTRIBUTE} {AGAIN}", {})
+        await _put_attribute(page, customer_id, sent["name"].strip(), _attribute_of(page, sent, current), known)
+
     try:
-        value = declared.read_value(kind, sent["value"])
+        await _retry(store)
     except ValueError as fault:
         return await _show(page, customer_id, attribute=sent, faults={"value": str(fault)})
-    expires_at = add_offset(page, sent["expiresAt"])
-    whole = {"value": value, "source": sent["source"], "evidenceDate": sent["evidenceDate"], "expiresAt": expires_at}
-    try:
-        await _put_attribute(page, customer_id, sent["name"], whole)
     except Correctable as refusal:
         return await _show(page, customer_id, attribute=sent, faults=_faults_of(refusal), status=refusal.status)
     return page.to(_path(customer_id), "The attribute is stored.")
@@ -61,25 +75,82 @@ async def remove_attribute(page: SignedIn, customer_id: str) -> Response:
 
 @router.post("/related-parties")
 async def add_party(page: SignedIn, customer_id: str) -> Response:
-    sent = _fields_of(await page.form(), PARTY)
-    stored, _ = await _read_parties(page, customer_id)
+    """Add a party to the list as it is by now; or change the one at a position of the list that the page showed."""
+    sent = _fields_of(await page.form(), (*PARTY, "position", "list"))
+
+    async def store() -> None:
+        parties = await _read_parties(page, customer_id)
+        if sent["position"] == "":
+            changed = [*parties.listed, _party_of(sent, None)]
+        else:
+            position = parties.find(sent["position"], sent["list"])
+            changed = [*parties.listed]
+            changed[position] = _party_of(sent, changed[position])
+        await _put_parties(page, customer_id, changed, parties.known)
+
     try:
-        await _put_parties(page, customer_id, [*stored, sent])
+        await _retry(store)
     except Correctable as refusal:
         return await _show(page, customer_id, party=sent, party_faults=_faults_of(refusal), status=refusal.status)
-    return page.to(_path(customer_id), "The related party is added.")
+    done = "added" if sent["position"] == "" else "changed"
+    return page.to(_path(customer_id), f"The related party is {done}.")
 
 
 @router.post("/related-parties/remove")
 async def remove_party(page: SignedIn, customer_id: str) -> Response:
     """Remove the party at a position of the list that the page showed, unless there is another list by now."""
-    form = await page.form()
-    position = declared.as_number(form, "position")
-    stored, current = await _read_parties(page, customer_id)
-    if form.get("list") != current["dateSet"] or position is None or position >= len(stored):
+    sent = _fields_of(await page.form(), ("position", "list"))
+    try:
+        parties = await _read_parties(page, customer_id)
+        position = parties.find(sent["position"], sent["list"])
+        await _put_parties(page, customer_id, parties.listed[:position] + parties.listed[position + 1 :], parties.known)
+    except Correctable as refusal:
+        if refusal.code != MEANWHILE:
+            raise
         return page.to(_path(customer_id), "The list was changed meanwhile, so nothing was removed.")
-    await _put_parties(page, customer_id, stored[:position] + stored[position + 1 :])
     return page.to(_path(customer_id), "The related party is removed.")
+
+
+async def _retry(store: Callable[[], Awaitable[None]]) -> None:
+    """Read, change and store something; again if somebody else stored something in between."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            await store()
+        except Correctable as refusal:
+            if refusal.code != CHANGED or not left:
+                raise
+        else:
+            return
+
+
+def _attribute_of(page: Page, sent: Mapping[str, str], current: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the attribute of a form: what nobody changed is as it is stored, which forms can't always show.
+
+    Raises:
+        ValueError: the value is not of its kind, with words for the page.
+    """
+    typed = {name: sent[name].strip() for name in ONE_LINE}
+    whole: dict[str, Any] = {**typed, "expiresAt": add_offset(page, typed["expiresAt"])}
+    if current is None:
+        return whole | {"value": _value_of(sent)}
+    shown = _fill(page, sent["name"], current)
+    kept = {name: current[name] for name in ONE_LINE if declared.is_same_line(sent[name], shown[name])}
+    is_kept = sent["kind"] == shown["kind"] and declared.is_same(sent["value"], shown["value"])
+    return whole | kept | {"value": current["value"] if is_kept else _value_of(sent)}
+
+
+def _value_of(sent: Mapping[str, str]) -> Any:
+    return declared.read_value({"kind": sent["kind"], "format": None}, sent["value"].strip())
+
+
+def _party_of(sent: Mapping[str, str], current: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the party of a form: what nobody changed is as it is stored."""
+    typed: dict[str, Any] = {name: sent[name].strip() for name in PARTY}
+    stored = current or {}
+    kept = {
+        name: each for name, each in stored.items() if name in PARTY and declared.is_same_line(sent[name], each or "")
+    }
+    return typed | kept
 
 
 def _path(customer_id: str) -> str:
@@ -87,7 +158,7 @@ def _path(customer_id: str) -> str:
 
 
 def _fields_of(form: FormData, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: str(form.get(name, "")).strip() for name in names}
+    return {name: declared.as_typed(str(form.get(name, ""))) for name in names}
 
 
 def _faults_of(refusal: Correctable) -> Faults:
@@ -97,25 +168,57 @@ def _faults_of(refusal: Correctable) -> Faults:
     return fields or {"": refusal.detail}
 
 
-async def _put_attribute(page: Page, customer_id: str, name: str, attribute: Mapping[str, Any] | None) -> None:
-    await page.put("customer", customer_id, "attributes", json={"attributes": {name: attribute}})
+async def _put_attribute(
+    page: Page, customer_id: str, name: str, attribute: Mapping[str, Any] | None, known: int | None = None
+) -> None:
+    sent = {"attributes": {name: attribute}}
+    await page.put("customer", customer_id, "attributes", json=sent, knownChanges=known)
 
 
-async def _put_parties(page: Page, customer_id: str, parties: list[Mapping[str, Any]]) -> None:
+async def _put_parties(page: Page, customer_id: str, parties: Sequence[Mapping[str, Any]], known: int) -> None:
     sent = [{name: each[name] for name in PARTY} for each in parties]
-    await page.put("customer", customer_id, "related-parties", json=sent)
+    await page.put("customer", customer_id, "related-parties", json=sent, knownChanges=known)
 
 
-async def _read_parties(page: Page, customer_id: str) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
-    """Return the related parties, and when and by whom this list was set."""
+async def _read_attributes(page: Page, customer_id: str) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the attributes by name, and the number of all changes until now."""
+    found = await page.get("customer", customer_id, "attributes", page=1, count=1)
+    return found["attributes"], found["totalCount"]
+
+
+def _mark(name: str, stored: Mapping[str, Any] | None) -> str:
+    """Return what a form sends to say which attribute it was filled in from."""
+    return "" if stored is None else f"{stored['dateSet']} {name}"
+
+
+@dataclass(frozen=True)
+class Parties:
+    """The list of related parties, when and by whom it was set, and the number of lists until now."""
+
+    listed: list[dict[str, Any]]
+    date_set: str | None
+    set_by: str | None
+    known: int
+
+    def find(self, position: str, date_set: str) -> int:
+        """Return a position in the list that a page showed. Raise Correctable if this is another list by now."""
+        place = declared.as_whole(position)
+        if date_set != self.date_set or place is None or place >= len(self.listed):
+            raise Correctable(409, MEANWHILE, SEEN_LIST, {})
+        return place
+
+
+async def _read_parties(page: Page, customer_id: str) -> Parties:
     found = await page.get("customer", customer_id, "related-parties", page=1, count=1)
-    return found["relatedParties"], next(iter(found["history"]), {"dateSet": None, "setBy": None})
+    last = next(iter(found["history"]), {"dateSet": None, "setBy": None})
+    return Parties(found["relatedParties"], last["dateSet"], last["setBy"], found["totalCount"])
 
 
 async def _show(
     page: Page,
     customer_id: str,
     chosen: str = "",
+    position: int | None = None,
     *,
     attribute: Mapping[str, str] = NOTHING,
     faults: Faults = NOTHING,
@@ -123,25 +226,30 @@ async def _show(
     party_faults: Faults = NOTHING,
     status: int = 400,
 ) -> Response:
-    """Show the page: with what was sent of an attribute or a party and its faults, or with the attribute `chosen`."""
-    stored = (await page.get("customer", customer_id, "attributes", page=1, count=1))["attributes"]
+    """Show the page: with what was sent of an attribute or a party and its faults, or with the attribute `chosen` or
+    the party at the position.
+    """
+    stored, _ = await _read_attributes(page, customer_id)
     customer = await page.get("customer", customer_id)
-    parties, last = await _read_parties(page, customer_id)
-    names = await page.names([*(each["setBy"] for each in stored.values()), last["setBy"]])
+    parties = await _read_parties(page, customer_id)
+    names = await page.names([*(each["setBy"] for each in stored.values()), parties.set_by])
     filled = attribute or (_fill(page, chosen, stored[chosen]) if chosen in stored else dict.fromkeys(ATTRIBUTE, ""))
+    name = filled["name"].strip()
+    is_listed = position is not None and position < len(parties.listed)
+    edited = parties.listed[position] | {"position": position} if is_listed else dict.fromkeys((*PARTY, "position"), "")
     return page.show(
         "customer-details.html",
         status if faults or party_faults else 200,
         customer=customer,
         stored={name: each | {"text": declared.as_text(each["value"])} for name, each in stored.items()},
         parties=parties,
-        last=last,
+        seen=_mark(name, stored.get(name)) if attribute or chosen in stored else "",
         names=names,
         kinds=KINDS.items(),
         roles=PARTY_ROLES,
         attribute=filled,
         faults=faults,
-        party=party or dict.fromkeys(PARTY, ""),
+        party=party or edited,
         party_faults=party_faults,
     )
 

@@ -17,15 +17,18 @@ ACTIONS = [(kind, WORDS[kind]) for kind in REQUIRABLE]
 
 @router.get("")
 async def show_four_eyes(page: SignedIn) -> Response:
-    return await _show(page, (await page.get("four-eyes"))["actions"])
+    return await _show(page)
 
 
 @router.post("")
 async def set_four_eyes(page: SignedIn) -> Response:
     """Set which actions need an approval, or request it where another admin must approve it."""
-    chosen = [str(each) for each in (await page.form()).getlist("action")]
+    form = await page.form()
+    chosen, shown = ({str(each) for each in form.getlist(name)} for name in ("action", "shown.action"))
+    stored = {*(await page.get("four-eyes"))["actions"]}  # another admin may have changed it meanwhile
+    actions = sorted((stored | (chosen - shown)) - (shown - chosen))
     try:
-        done = await page.put("four-eyes", json={"actions": chosen})
+        done = await page.put("four-eyes", json={"actions": actions})
     except Correctable as refusal:
         return await _show(page, chosen, refusal)
     is_requested = "approvalId" in done
@@ -33,9 +36,17 @@ async def set_four_eyes(page: SignedIn) -> Response:
     return page.to("/admin/four-eyes", notice)
 
 
-async def _show(page: Page, chosen: Collection[str], refusal: Correctable | None = None) -> Response:
+async def _show(page: Page, chosen: Collection[str] | None = None, refusal: Correctable | None = None) -> Response:
+    stored = (await page.get("four-eyes"))["actions"]
     pending = (await page.get("approvals", kind="lift", status="pending"))["approvals"]
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     names = await page.names(each["requestedBy"] for each in pending)
-    shown = {"actions": ACTIONS, "chosen": chosen, "pending": pending, "names": names, "fault": fault}
+    shown = {
+        "actions": ACTIONS,
+        "stored": stored,
+        "chosen": stored if chosen is None else chosen,
+        "pending": pending,
+        "names": names,
+        "fault": fault,
+    }
     return page.show("admin-four-eyes.html", status, **shown)

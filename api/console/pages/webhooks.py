@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.calls import Correctable, Refused
-from api.console.declared import as_number
+from api.console.declared import as_number, changed_fields
 from api.console.routes import PageRoute
 from api.console.visits import BeyondLastPage, Page, SignedIn
 from pipelines.pages.wording import spell_out
@@ -58,13 +58,14 @@ async def change_subscription(page: SignedIn, subscription_id: str) -> Response:
     """Change how failures are handled."""
     form = await page.form()
     given = {name: str(form.get(name, "")).strip() for name in ON_FAILURE}
+    changed = changed_fields(form, ON_FAILURE)
     retries, pause_after = (as_number(form, name) for name in ON_FAILURE)  # the API refuses what is no number
     sent = {
         "maxRetries": given["maxRetries"] if retries is None else retries,
         "pauseAfterFailures": given["pauseAfterFailures"] or None if pause_after is None else pause_after,
     }
     try:
-        await page.patch(*HOOKS, subscription_id, json=sent)
+        await page.patch(*HOOKS, subscription_id, json={name: sent[name] for name in changed})
     except Correctable as refusal:
         return await _show(page, subscription_id, refusal, given)
     return page.to(f"/admin/webhooks/{subscription_id}", "The subscription is changed.")
@@ -132,7 +133,8 @@ async def _show(
     filters = {"status": query.get("status", "")}
     log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=query.get("page", 1), count=ROWS)
     shown = {"subscription": subscription, "summary": summary, "log": log, "filters": filters}
-    shown["given"] = given or {name: "" if subscription[name] is None else subscription[name] for name in ON_FAILURE}
+    shown["shown"] = {name: "" if subscription[name] is None else subscription[name] for name in ON_FAILURE}
+    shown["given"] = given or shown["shown"]
     status = 200 if refusal is None else refusal.status
     faults: Mapping[str, str] = {} if refusal is None else refusal.faults
     return page.show("admin-webhook.html", status, statuses=STATUSES, faults=faults, **shown)

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,6 +15,7 @@ from storage.access.roles import Role
 from storage.core import audit
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
+from tests.api.console.forms import untouched
 from tests.api.console.visitor import Visitor, visit_as
 from tests.api.reports.test_reports import DATA
 from tests.api.worker import end_refreshes, end_submissions
@@ -352,11 +354,10 @@ def test_attributes_are_set_changed_and_removed(store: Store, base_url: str) -> 
     }
     for name, kind, value in (("bureau_score", "decimal", "1684.5"), ("has_lease", "boolean", "yes")):
         form = visitor.get(f"{lender.home}/details?attribute={name}").text.partition('id="attribute"')[2]
-        assert (f'value="{value}"' in form, f'<option value="{kind}" selected>' in form) == (True, True)
+        assert (f">\n{value}</textarea>" in form, f'<option value="{kind}" selected>' in form) == (True, True)
     form = visitor.get(f"{lender.home}/details?attribute=bureau_score").text
     assert 'value="2999-07-01T12:30:00"' in form
-    sent = {name: re.findall(f'name="{name}" type="[a-z-]+" value="([^"]*)"', form)[0] for name in (*bureau, *dates)
-            if name != "kind"}  # fmt: skip
+    sent = dict(untouched(form, path))
     visitor.post(path, **sent | {"kind": "decimal", "value": "700"})
     changed = lender.client.get(api).json()["data"]["attributes"]["bureau_score"]
     kept = ("source", "evidenceDate", "expiresAt")
@@ -383,8 +384,9 @@ def test_attributes_that_cannot_be_set_are_shown_with_their_faults(
         with subtests.test(str(change)):
             page = visitor.post(path, **right | change)
             assert (page.status_code, sentence in html.unescape(page.text)) == (400, True)
-            for value in (right | change).values():
-                assert f'value="{html.escape(value)}"' in page.text
+            for name, value in (right | change).items():
+                shown = f">\n{value}</textarea>" if name == "value" else f'value="{html.escape(value)}"'
+                assert shown in page.text
     refused = visitor.post(f"{path}/remove", name="<b>")
     assert (refused.status_code, "A name must be an ASCII letter" in refused.text) == (400, True)
     assert lender.client.get(f"/v1/customer/{lender.customer_id}/attributes").json()["data"]["attributes"] == {}
@@ -413,15 +415,68 @@ def test_related_parties_are_added_and_removed(store: Store, base_url: str) -> N
         refused = visitor.post(path, **{"name": "Grace", "role": "guarantor", "abn": ""} | wrong)
         assert (refused.status_code, sentence in refused.text) == (400, True), refused.text
     assert stored() == ["Ada Lovelace", "Engine <b> Pty Ltd"]
+    form = dict(untouched(visitor.get(f"{lender.home}/details?party=1").text, path))
+    assert (form["name"], form["role"], form["abn"]) == ("Engine <b> Pty Ltd", "group_company", "51824753557")
+    renamed = visitor.post(path, **form | {"name": "Engines <b>", "abn": ""})
+    assert "The related party is changed." in renamed.text
+    assert cells(renamed.text)[-1] == ["Engines <b>", "Group company", "–", "Remove"]
+    stale = visitor.post(path, **form)
+    assert (stale.status_code, "The list was changed meanwhile, so nothing was stored." in stale.text) == (409, True)
+    assert stored() == ["Ada Lovelace", "Engines <b>"]
+    second = renamed.text
     [version] = set(re.findall('name="list" value="([^"]+)"', second))
     removed = visitor.post(f"{path}/remove", position="0", list=version).text
-    assert ("The related party is removed." in removed, stored()) == (True, ["Engine <b> Pty Ltd"])
+    assert ("The related party is removed." in removed, stored()) == (True, ["Engines <b>"])
     for position, shown in (("0", version), ("7", ""), ("x", "")):
         answer = visitor.post(f"{path}/remove", position=position, list=shown).text
-        assert ("nothing was removed" in answer, stored()) == (True, ["Engine <b> Pty Ltd"])
+        assert ("nothing was removed" in answer, stored()) == (True, ["Engines <b>"])
     many = [{"name": str(nth), "role": "director"} for nth in range(100)]
     assert lender.client.call("PUT", api, json=many).ok
     full = visitor.post(path, name="Grace", role="guarantor", abn="")
     assert (full.status_code, "at most 100 related parties" in full.text) == (400, True)
     with store.db.reading() as r:
         assert audit.find(r, lender.client.client_id)[0].action == "Customer.RelatedPartiesSet"
+
+
+def test_two_people_who_change_the_same_customer_lose_nothing(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    path = f"{lender.home}/related-parties"
+    people = [lender.visit(Role.ANALYST) for _ in range(4)]
+    names = [f"Party {nth}" for nth in range(12)]
+    for each in people:
+        assert each.csrf
+
+    def add(nth: int) -> str:
+        return people[nth % 4].post(path, name=names[nth], role="director", abn="", position="").text
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all("The related party is added." in text for text in pool.map(add, range(12)))
+    api = f"/v1/customer/{lender.customer_id}"
+    listed = lender.client.get(f"{api}/related-parties").json()["data"]["relatedParties"]
+    assert sorted(each["name"] for each in listed) == sorted(names)
+
+
+def test_an_attribute_that_was_changed_meanwhile_is_not_replaced(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    visitor, path = lender.visit(Role.ANALYST), f"{lender.home}/attributes"
+
+    def store_value(value: str) -> None:
+        assert "The attribute is stored." in visitor.post(path, name="x", kind="string", value=value).text
+
+    def value() -> str:
+        found = lender.client.get(f"/v1/customer/{lender.customer_id}/attributes").json()["data"]["attributes"]
+        return str(found["x"]["value"])
+
+    store_value("first")
+    form = dict(untouched(visitor.get(f"{lender.home}/details?attribute=x").text, path))
+    store_value("second")
+    refused = visitor.post(path, **form | {"value": "third\r\nline"})
+    assert (refused.status_code, "Somebody else changed this attribute" in refused.text, value()) == (
+        409,
+        True,
+        "second",
+    )
+    again = dict(untouched(refused.text, path))
+    assert "The attribute is stored." in visitor.post(path, **again).text
+    assert value() == "third\nline"
+    assert "The attribute is stored." in visitor.post(path, **again | {"seen": "", "name": "y"}).text

@@ -1,7 +1,7 @@
 """A person with a browser: signs in, follows links and sends forms, without scripts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from typing import Any
@@ -17,6 +17,7 @@ from storage.core.store import Store
 from tests.api.conftest import HTTP
 
 MAX_REDIRECTS = 5
+Fields = Mapping[str, object] | Sequence[tuple[str, str]]  # pairs for one that is sent several times
 
 
 class Visitor:
@@ -35,7 +36,7 @@ class Visitor:
             answer = self.call("GET", answer.headers["location"])
         return answer
 
-    def send(self, path: str, fields: Mapping[str, object] | None = None, **options: Any) -> requests.Response:
+    def send(self, path: str, fields: Fields | None = None, **options: Any) -> requests.Response:
         """Send a form as it is, from a page of this site; redirects are not followed."""
         origin = {"origin": self.base_url} | dict(options.pop("headers", {}))
         return self.call("POST", path, data=fields, headers=origin, **options)

@@ -128,6 +128,8 @@ def test_a_fleet_shares_jobs_replaces_a_killed_worker_within_ten_seconds_and_dra
     assert psutil.wait_procs([head], timeout=30)[1] == []
     assert leaving not in fleet.list_holders()
     assert client.wait_for_job(client.submit(client.customer(), ROWS))["status"] == "Completed"
+    homes = (fleet.service.home, fleet.service.home.parent / "elsewhere")
+    assert not [path for home in homes for path in home.rglob("worker-*")], "a fleet has neither slots nor sockets"
 
 
 def test_another_machines_dagster_takes_over_from_a_machine_that_is_gone(fleet: Fleet, tmp_path: Path) -> None:

@@ -17,6 +17,11 @@ _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=Tr
 MARKS = rf"{_NAMED}|{_SHARED}|\$"  # of text in upper case
 
 
+# Codes that names of accounts and files have; other codes are also words.
+_IN_NAMES = "AUD|USD|EUR|GBP|NZD|CAD|SGD|HKD|JPY|CNY|CHF|INR|ZAR|THB|AED|SEK|NOK|DKK"
+_IN_NAME = rf"(?:^|[^A-Za-z])({_IN_NAMES})(?:[^A-Za-z]|$)"
+
+
 def stated_beside(amount: pl.Expr) -> pl.Expr:
     """Return the ISO code of the currency that is printed beside an amount's digits; UNKNOWN for a mark that several
     currencies share; null where none is printed.
@@ -33,6 +38,16 @@ def stated_in_heading(heading: str) -> str | None:
     words = re.sub(r"[()\[\],:/]", " ", heading.upper()).split()
     named = next((_NAMES[word] for word in reversed(words) if word in _NAMES), None)
     return named or (UNKNOWN if any(re.fullmatch(_SHARED, word) for word in words) else None)
+
+
+def named_currency(name: pl.Expr) -> pl.Expr:
+    """Return the ISO code in the name of an account, such as `USD Saver`; null if it has none or is null."""
+    return name.str.extract(_IN_NAME)
+
+
+def named_in(names: list[str]) -> str | None:
+    """Return the first ISO code in the names of accounts or files, such as `export_USD`."""
+    return next((found[1] for name in names if (found := re.search(_IN_NAME, name))), None)
 
 
 def stated_in_line(cells: list[str]) -> str | None:

@@ -17,7 +17,7 @@ import polars as pl
 from pipelines.intake.as_sent import DIGESTS, Digest, mask_rows, temporary_digest
 from pipelines.intake.exports.balances_and_totals import move_stated_balances, only_states_balance
 from pipelines.intake.exports.columns import Columns
-from pipelines.intake.exports.currency import stated_beside
+from pipelines.intake.exports.currency import named_currency, named_in, stated_beside, stated_in_heading
 from pipelines.intake.exports.headings import roles_in, synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, refusal, transactions
@@ -89,6 +89,7 @@ _NAMES_ACCOUNT = (
     r"(?i)^\W*(?:account|acct|a/c)(?: (?:name|title))? ?[:=] ?([^\W\d].*)$",
     rf"(?i)^\W*((?={_IS_PRODUCT}){_PRODUCT_WORDS}(?: {_PRODUCT_WORDS})*)\W*$",
 )
+_ABOUT_ACCOUNT = rf"(?i)\b(?:{_ACCOUNT_LABEL}|saver|savings|wallet|card)\b"
 _SHORTENED = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2}$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
 _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
@@ -181,6 +182,7 @@ def contents_of(
     split = "amount" not in columns.roles
     stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)
     early = transactions(preamble)
+    currency = _currency(columns, _named_currency(name, preamble, columns))
     no_rows = {
         BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
         PREAMBLE: preamble.filter(~pl.col("line").is_in(early["line"].implode()))["line"],
@@ -189,7 +191,7 @@ def contents_of(
         NO_AMOUNT: other,
     }
     return Contents(
-        statements=tuple(_statements(stated.rows.filter(~only_states_balance()).pipe(_land, columns, digest))),
+        statements=tuple(_statements(stated.rows.filter(~only_states_balance()).pipe(_land, currency, digest))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
         no_rows=_build_no_rows(no_rows),
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
@@ -467,7 +469,7 @@ def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
     return numbered.sort(pl.when(is_newest_first).then(mirrored).otherwise(place), maintain_order=True).drop("place")
 
 
-def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.DataFrame:
+def _land(rows: pl.DataFrame, currency: pl.Expr, digest: Digest | None) -> pl.DataFrame:
     """Return the account's fields, `line`, LANDED without the position, and DOUBTED; card and tax file numbers are
     masked, unless `digest` is None.
     """
@@ -492,7 +494,7 @@ def _land(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.Dat
         type=absent,
         balance="balance",
         transactionId="transaction_id",
-        currency=_currency(columns),
+        currency=currency,
         valueDate="value_date",
         status=pl.when(is_pending()).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
@@ -526,11 +528,24 @@ def _doubt_columns() -> dict[str, pl.Expr]:
     }
 
 
-def _currency(columns: Columns) -> pl.Expr:
-    """Return the currency that a row's column or its amount states, or null."""
+def _currency(columns: Columns, named: str | None) -> pl.Expr:
+    """Return the currency that a row's column or its amount states, else the one that its account's name or the file
+    (`named`) has, or null.
+    """
     if columns.currency is not None:
         return pl.coalesce("stated_currency", pl.lit(columns.currency))
-    return pl.coalesce(pl.col("currency").str.to_uppercase(), "stated_currency")
+    accounts = (named_currency(pl.col(name)) for name in ("account", "account_name"))
+    return pl.coalesce(pl.col("currency").str.to_uppercase(), "stated_currency", *accounts, pl.lit(named, pl.String))
+
+
+def _named_currency(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
+    """Return the currency in the heading of the balances, in a line before it about the account, or in the file's
+    name.
+    """
+    heading = (columns.heading or {}).get(columns.roles.get("balance", ""), "")
+    lines = (" ".join(filter(None, cells)) for cells in preamble.drop("line").iter_rows())
+    about_account = [line for line in lines if re.search(_ABOUT_ACCOUNT, line)]
+    return stated_in_heading(heading) or named_in([*about_account, name])
 
 
 def _type_of(words: pl.Expr) -> pl.Expr:

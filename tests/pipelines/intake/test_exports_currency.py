@@ -132,3 +132,22 @@ def test_a_column_that_does_not_exist_is_refused() -> None:
 def test_a_layout_as_text_parses_to_the_same_layout() -> None:
     layout = Layout({"date": 1, "amount": 3}, "-", "GBP")
     assert parse_layout(str(layout)) == layout
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "Date,Details,Amount,Balance (USD)\n2026-03-01,RENT,-10.00,90.00\n2026-03-02,SALE,5.00,95.00\n"),
+        ("x.csv", "Account: 1111 1111 USD\nDate,Details,Amount\n2026-03-01,RENT,-10.00\n2026-03-02,SALE,5.00\n"),
+        ("x.csv", "Account,Date,Details,Amount\nUSD Saver,2026-03-01,RENT,-10.00\nUSD Saver,2026-03-02,SALE,5.00\n"),
+        ("export_USD_2026.csv", "Date,Details,Amount\n2026-03-01,RENT,-10.00\n2026-03-02,SALE,5.00\n"),
+    ],
+    ids=["heading of balances", "line about the account", "account's name", "file's name"],
+)
+def test_a_currency_in_the_name_of_an_account_or_file_is_not_taken_for_aud(name: str, text: str) -> None:
+    assert [each.rows["currency"].to_list() for each in read(name, text.encode()).statements] == [["USD", "USD"]]
+
+
+def test_a_column_of_currencies_decides_before_names() -> None:
+    text = "Date,Details,Amount,Currency\n2026-03-01,RENT,-10.00,AUD\n2026-03-02,SALE,5.00,AUD\n"
+    assert [each.rows["currency"].to_list() for each in read("USD.csv", text.encode()).statements] == [["AUD", "AUD"]]

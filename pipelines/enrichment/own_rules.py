@@ -12,8 +12,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import chain
+from functools import cache, cached_property, partial
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -173,10 +173,24 @@ def _purposes_in(own: Sequence[Party], texts: Sequence[str]) -> Sequence[str | N
 def _lay_over(own: Sequence[Party]) -> Directory:
     """Return own counterparties before the shipped ones, without the shipped phrases that are own ones, too."""
     taken = set(search_literals([phrase for party in own for phrase in party.says]))
-    shipped = counterparties.load_parties()
-    literals = iter(search_literals([phrase for party in shipped for phrase in party.says]))
-    left = [replace(party, says=[phrase for phrase in party.says if next(literals) not in taken]) for party in shipped]
-    return Directory([*own, *left])
+    shipped = zip(counterparties.load_parties(), _shipped_literals(), strict=True)
+    return Directory([*own, *(_without(party, literals, taken) for party, literals in shipped)])
+
+
+def _without(party: Party, literals: Sequence[str], taken: set[str]) -> Party:
+    """Return the party without the phrases whose literals are taken."""
+    if taken.isdisjoint(literals):  # true of nearly all
+        return party
+    says = [phrase for phrase, literal in zip(party.says, literals, strict=True) if literal not in taken]
+    return replace(party, says=says)
+
+
+@cache
+def _shipped_literals() -> Sequence[Sequence[str]]:
+    """Return the literals of the phrases of each shipped party."""
+    parties = counterparties.load_parties()
+    literals = iter(search_literals([phrase for party in parties for phrase in party.says]))
+    return [[*islice(literals, len(party.says))] for party in parties]
 
 
 def _find_total_excess(files: Mapping[str, str]) -> Iterator[Fault]:

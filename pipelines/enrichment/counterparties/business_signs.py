@@ -14,7 +14,7 @@ it another business's (DAVID JONES CATERING), unless it is a word of the listed 
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import polars as pl
 
@@ -34,6 +34,7 @@ _OF_PEOPLE, _SURE = frozenset("GSXgsx"), frozenset("GSX")  # letters of `name_wo
 _OF_BUSINESS = frozenset("LBCw")
 
 
+@lru_cache(maxsize=2**15)  # each client's lists contain the shipped ones
 def is_personal(name: str) -> bool:
     """Return whether a listed name, or a phrase with `*`, may be a person's.
 

@@ -44,9 +44,7 @@ class CutNames:
         ordered = named.unique().sort("name", "party")
         self._names, self._parties = ordered["name"], ordered["party"]
         self._runs = self._parties.rle_id()  # equal for neighbours of the same party
-        letters = name_words.load().letters
-        self._words = {*listed.select(whole_words).to_series(), *letters}
-        self._short_words = {word for word, letter in letters.items() if letter not in _OF_PEOPLE}
+        self._words = {*listed.select(whole_words).to_series().unique().to_list(), *name_words.load().letters}
 
     def find_whole(self, clean: pl.Series) -> pl.Series:
         """Return for each clean description the listed name that it has cut short, or null."""
@@ -74,8 +72,14 @@ class CutNames:
 
     def _are_words(self, rests: pl.Series) -> pl.Series:
         """Return whether the rest of each cut word is a word by itself."""
-        listed = (rest in (self._short_words if len(rest) <= SHORT_CUT else self._words) for rest in rests)
+        listed = (rest in (_short_words() if len(rest) <= SHORT_CUT else self._words) for rest in rests)
         return pl.Series(listed, dtype=pl.Boolean)
+
+
+@cache
+def _short_words() -> frozenset[str]:
+    """Return the words of which a short one is taken for a word by itself."""
+    return frozenset(word for word, letter in name_words.load().letters.items() if letter not in _OF_PEOPLE)
 
 
 @cache

@@ -35,8 +35,9 @@ from storage.core.models import DeliveryStatus
 from storage.core.store import Store
 from storage.core.vault import Vault
 from storage.webhooks import outbox
-from storage.webhooks.outbox import SLOTS, Attempt, Claimed, Ended, Pause
+from storage.webhooks.outbox import Attempt, Claimed, Ended, Pause
 from storage.webhooks.subscriptions import open_secret
+from storage.webhooks.turns import SLOTS
 
 LEASE_MARGIN_S: Final = 15.0  # beyond the deadline, for signing, recording and a busy machine
 POLL_AGAIN_S: Final = 0.5  # without a commit: for expired leases, due retries and `stop`

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, and_, false, func, select, text
 from storage.core.database import Reading
 from storage.core.models import LIVE, DeliveryStatus, Flow, attempts, deliveries, jobs, subscriptions
 from storage.webhooks import outbox
+from storage.webhooks.conditions import is_open
 from storage.webhooks.delivery_log import ANSWERED
 from storage.webhooks.subscriptions import Subscription
 
@@ -69,7 +70,7 @@ class Load:
 def read_summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
     """Return the summary of a subscription as of now."""
     selected = deliveries.c.subscription_id == subscription.subscription_id
-    counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(outbox.is_open(), selected)
+    counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(is_open(), selected)
     by_status = {status: (count, since) for status, count, since in r.execute(counts.group_by(deliveries.c.status))}
     none = (0, None)
     due, sending = (by_status.get(status, none) for status in (DeliveryStatus.DUE, DeliveryStatus.SENDING))
@@ -141,7 +142,7 @@ def _age_s(since: datetime, now: datetime) -> float:
 def _count_open_deliveries(r: Reading) -> dict[str, int]:
     counted = (
         select(deliveries.c.status, deliveries.c.subscription_id, func.count().label("times"))
-        .where(outbox.is_open())
+        .where(is_open())
         .group_by(deliveries.c.status, deliveries.c.subscription_id)
         .subquery()
     )

@@ -17,7 +17,8 @@ from pipelines.webhooks.events import EventType
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, read_values
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscriptions
 from storage.core.paging import Page, Paged, count_total, limit_to_page
-from storage.webhooks.outbox import UNREADABLE_SECRET, Attempt, literal_status
+from storage.webhooks.conditions import literal_status
+from storage.webhooks.outbox import UNREADABLE_SECRET, Attempt
 
 RESENT_AT_ONCE = 10_000  # how many deliveries one request makes due
 ANSWERED = "status"  # the class of failures with a complete response that is not a 2xx

@@ -7,33 +7,20 @@ the schedule of `pipelines.webhooks.retries`.
 
     due ─ claim_due ─→ sending ─ record ─→ delivered | failed | retrying ─ make_retries_due ─→ due
 
-Deliveries to a paused subscription stay due and are not claimed, except for tests.
-
-Subscriptions take turns, and so do clients: the next slot goes to a client with the fewest deliveries in progress. Over
-all senders, a subscription has at most `PER_SUBSCRIPTION` in progress and a client `PER_CLIENT`. A client also never
-has more than the claiming sender has free slots: the fuller the sender, the fewer for each, so that hanging receivers
-don't block other clients. If the receivers of N clients all hang, and N is at least four, each client has
-`SLOTS` / (N + 1) slots, and as many stay free: 60 with four such clients, 9 with thirty, none with `SLOTS`. A slot that
-was taken while more were free stays taken until the receiver answers or its deadline passes. So ten clients whose
-receivers begin to hang one after the other can take all slots until their first deadlines have passed.
-
-A claim reads the index by subscription, never a whole queue, so its cost doesn't depend on a queue's length.
+Deliveries to a paused subscription stay due and are not claimed, except for tests. `turns` says which delivery is next.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Integer,
-    ScalarSelect,
-    String,
     and_,
     bindparam,
     exists,
@@ -43,7 +30,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    text,
     union_all,
     update,
 )
@@ -56,16 +42,13 @@ from storage.core import audit, leases
 from storage.core.column_types import UtcDateTime
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
+from storage.webhooks.conditions import IS_OPEN_TEST, IS_RETRYING, has_status
+from storage.webhooks.turns import SLOTS, next_numbers
 
-PER_SUBSCRIPTION = 4  # deliveries in progress at once: our judgement, like the next two
-PER_CLIENT = 64  # the same, over all of a client's subscriptions
-SLOTS = 300  # the same, of one sender
 RETRIES_AT_ONCE = 1_000  # how many deliveries one transaction makes due
 CANCELLED_AT_ONCE = 10_000  # when their subscription is deleted
 BY_FAILURES = "failures"  # the value of `paused_by` if failures paused the subscription, not a person
 UNREADABLE_SECRET = "secret"  # the class of failures to decrypt the signing secret, no fault of the receiver
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -231,7 +214,7 @@ def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> UUID:
 
 
 def _open_test(subscription_id: UUID) -> AnySelect:
-    query = select(deliveries.c.number).where(_IS_OPEN_TEST, deliveries.c.subscription_id == subscription_id)
+    query = select(deliveries.c.number).where(IS_OPEN_TEST, deliveries.c.subscription_id == subscription_id)
     return query.limit(1)
 
 
@@ -253,7 +236,7 @@ def has_due(r: Reading, free: int = SLOTS) -> bool:
     Args:
         free: how many of the sender's slots are free.
     """
-    return bool(_next_numbers(r, 1, free))
+    return bool(next_numbers(r, 1, free))
 
 
 def find_due_since(r: Reading) -> datetime | None:
@@ -262,7 +245,7 @@ def find_due_since(r: Reading) -> datetime | None:
     Deliveries that wait for a paused subscription don't count.
     """
     paused = select(subscriptions.c.subscription_id).where(subscriptions.c.paused_at.is_not(None))
-    due = and_(_has_status(DeliveryStatus.DUE), deliveries.c.subscription_id.not_in(paused))
+    due = and_(has_status(DeliveryStatus.DUE), deliveries.c.subscription_id.not_in(paused))
     return r.execute(select(func.min(deliveries.c.due_at)).where(due)).scalar()
 
 
@@ -272,7 +255,7 @@ def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetim
     Args:
         free: how many of the sender's slots are free.
     """
-    taken = _lock_due(w, _next_numbers(w, limit, free))
+    taken = _lock_due(w, next_numbers(w, limit, free))
     if not taken:
         return []
     lease = {"lease_holder": holder, "lease_expires_at": now + timedelta(seconds=lease_s)}
@@ -302,122 +285,6 @@ def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
         deliveries.c.number.in_(numbers), deliveries.c.status == DeliveryStatus.DUE
     )
     return list(w.execute(query.with_for_update(skip_locked=True)).scalars())
-
-
-def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
-    """Return at most `limit` due deliveries: the oldest of each subscription, then the second oldest, and so on."""
-    if r.execute(select(deliveries.c.number).where(_has_status(DeliveryStatus.DUE)).limit(1)).first() is None:
-        return []  # the usual case, and this is asked after every commit
-    turns: list[tuple[int, int, UUID]] = []
-    if r.dialect.name == "postgresql":
-        # With outdated statistics PostgreSQL expects few rows in a queue, and would sort all for each subscription.
-        r.execute(text("SET LOCAL enable_bitmapscan = off"))
-    for client_id, in_progress, *numbers in r.execute(_waiting_subscriptions()):
-        waiting = [number for number in numbers if number is not None]
-        free_turns = range(in_progress, PER_SUBSCRIPTION)
-        turns += [(turn, number, client_id) for turn, number in zip(free_turns, waiting, strict=False)]
-    turns += [(0, number, client_id) for client_id, number in r.execute(_TESTS_OF_PAUSED)]
-    return _share_slots(turns, _count_in_progress(r), free)[:limit]
-
-
-def _share_slots(turns: Iterable[tuple[int, int, UUID]], in_progress: Counter[UUID], free: int) -> list[int]:
-    """Return the numbers of the deliveries to claim, within each client's share of the free slots.
-
-    The next delivery is always one of the client that has the fewest in progress.
-    """
-    ranked = []
-    for turn, number, client_id in sorted(turns):
-        ranked.append((in_progress[client_id], turn, number))
-        in_progress[client_id] += 1
-    in_order = enumerate(sorted(ranked))
-    return [number for index, (rank, _, number) in in_order if rank < min(PER_CLIENT, free - index)]
-
-
-def _count_in_progress(r: Reading) -> Counter[UUID]:
-    """Return how many deliveries each client has in progress. All senders' slots limit the number of rows read."""
-    query = select(deliveries.c.client_id, func.count()).where(_has_status(DeliveryStatus.SENDING))
-    return Counter(dict(tuple(row) for row in r.execute(query.group_by(deliveries.c.client_id))))
-
-
-@cache
-def _waiting_subscriptions() -> AnySelect:
-    """Return a query of the subscriptions with due deliveries that are not paused: the client, how many deliveries are
-    in progress, and the numbers of the first few due ones.
-
-    The recursion jumps through the index from one subscription to the next.
-    """
-    waiting = select(_first_waiting().label("subscription_id")).cte("waiting", recursive=True)
-    last = waiting.c.subscription_id
-    waiting = waiting.union_all(select(_first_waiting(after=last)).where(last.is_not(None)))
-    subscription_id = waiting.c.subscription_id
-    columns: list[ColumnElement[Any]] = [
-        _nth_due(deliveries.c.client_id, subscription_id, 0).label("client_id"),
-        _in_progress(subscription_id).label("in_progress"),
-    ]
-    columns += [_nth_due(deliveries.c.number, subscription_id, n).label(f"number_{n}") for n in range(PER_SUBSCRIPTION)]
-    return select(*columns).where(subscription_id.is_not(None), ~_is_paused(subscription_id))
-
-
-def _is_paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
-    return exists().where(subscriptions.c.subscription_id == subscription_id, subscriptions.c.paused_at.is_not(None))
-
-
-def _has_status(status: DeliveryStatus) -> ColumnElement[bool]:
-    """Return a condition that both databases can answer from the partial index of open deliveries."""
-    return and_(is_open(), deliveries.c.status == literal_status(status))
-
-
-def is_open() -> ColumnElement[bool]:
-    open_statuses = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING)
-    return deliveries.c.status.in_([literal_status(status) for status in open_statuses])
-
-
-def literal_status(status: DeliveryStatus) -> ColumnElement[str]:
-    """Return the status as a literal in the SQL text.
-
-    With a bound parameter, neither database would use a partial index of deliveries with this status.
-    """
-    return literal_column(f"'{status}'", String)
-
-
-# literals, so that both databases use their partial indexes
-_IS_OPEN_TEST = text("deliveries.is_test AND deliveries.status IN ('due', 'sending')")
-_IS_RETRYING = deliveries.c.status == literal_status(DeliveryStatus.RETRYING)
-
-# A test is sent even while its subscription is paused, because the person who requested it waits for the result.
-_TESTS_OF_PAUSED = (
-    select(deliveries.c.client_id, deliveries.c.number)
-    .join_from(deliveries, subscriptions, subscriptions.c.subscription_id == deliveries.c.subscription_id)
-    .where(
-        _IS_OPEN_TEST,
-        deliveries.c.status == literal_status(DeliveryStatus.DUE),
-        subscriptions.c.paused_at.is_not(None),
-    )
-)
-
-
-# The order of the index of open deliveries, and of no other index. Otherwise, if outdated statistics say that most
-# deliveries are due and belong to one subscription, PostgreSQL reads all deliveries there ever were by another index.
-_INDEX_ORDER = (deliveries.c.subscription_id, deliveries.c.number, deliveries.c.client_id)
-
-
-def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUID]:
-    query = select(deliveries.c.subscription_id).where(_has_status(DeliveryStatus.DUE))
-    if after is not None:
-        query = query.where(deliveries.c.subscription_id > after)
-    return query.order_by(*_INDEX_ORDER).limit(1).scalar_subquery()
-
-
-def _nth_due(column: Column[T], subscription_id: ColumnElement[UUID], n: int) -> ScalarSelect[T]:
-    # BETWEEN instead of "=", with which PostgreSQL would drop the column from ORDER BY
-    selected = deliveries.c.subscription_id.between(subscription_id, subscription_id)
-    query = select(column).where(_has_status(DeliveryStatus.DUE), selected).order_by(*_INDEX_ORDER)
-    return query.limit(1).offset(n).scalar_subquery()
-
-
-def _in_progress(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
-    selected = deliveries.c.subscription_id == subscription_id
-    return select(func.count()).where(_has_status(DeliveryStatus.SENDING), selected).scalar_subquery()
 
 
 def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
@@ -575,7 +442,7 @@ def cancel_due(w: Writing, subscription_id: UUID) -> None:
     At most CANCELLED_AT_ONCE are cancelled here, those that wait for a retry first. The rest stay due, and the sender
     that claims one cancels it.
     """
-    waiting = or_(_has_status(DeliveryStatus.DUE), _has_status(DeliveryStatus.RETRYING))
+    waiting = or_(has_status(DeliveryStatus.DUE), has_status(DeliveryStatus.RETRYING))
     selected = and_(waiting, deliveries.c.subscription_id == subscription_id)
     # descending by status, because "retrying" sorts after "due"
     first = select(deliveries.c.number).where(selected).order_by(deliveries.c.status.desc()).limit(CANCELLED_AT_ONCE)
@@ -592,7 +459,7 @@ def make_retries_due(w: Writing, now: datetime) -> int:
     numbers = _find_retries_due(w, now, RETRIES_AT_ONCE)
     if not numbers:
         return 0
-    query = select(deliveries.c.number).where(deliveries.c.number.in_(numbers), _IS_RETRYING)
+    query = select(deliveries.c.number).where(deliveries.c.number.in_(numbers), IS_RETRYING)
     unlocked = w.execute(query.with_for_update(skip_locked=True)).scalars().all()
     due = {"status": DeliveryStatus.DUE, "due_at": now, "retry_at": None}
     return w.execute(update(deliveries).where(deliveries.c.number.in_(unlocked)).values(due)).rowcount
@@ -600,7 +467,7 @@ def make_retries_due(w: Writing, now: datetime) -> int:
 
 def _find_retries_due(r: Reading, now: datetime, most: int) -> Sequence[int]:
     # Mostly no delivery waits for a retry, and this query is much cheaper than the next.
-    if r.execute(select(deliveries.c.number).where(_IS_RETRYING).limit(1)).first() is None:
+    if r.execute(select(deliveries.c.number).where(IS_RETRYING).limit(1)).first() is None:
         return ()
     return r.execute(_retries_due(), _retry_times(now) | {"most": most}).scalars().all()
 
@@ -613,7 +480,7 @@ def _retries_due() -> AnySelect:
     query does one index look-up for each number of tries and each of these two cases.
     """
     cases = [
-        and_(_IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), has_come)
+        and_(IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), has_come)
         for tries in range(1, MAX_RETRIES + 1)
         for has_come in (
             deliveries.c.retry_at <= bindparam("now", type_=UtcDateTime()),
@@ -649,8 +516,8 @@ def give_back(w: Writing, holder: UUID) -> int:
 
 def _release(w: Writing, which: ColumnElement[bool]) -> int:
     due = {"status": DeliveryStatus.DUE, "lease_holder": None, "lease_expires_at": None}
-    return w.execute(update(deliveries).where(_has_status(DeliveryStatus.SENDING), which).values(due)).rowcount
+    return w.execute(update(deliveries).where(has_status(DeliveryStatus.SENDING), which).values(due)).rowcount
 
 
 def _is_expired(now: datetime) -> ColumnElement[bool]:
-    return and_(_has_status(DeliveryStatus.SENDING), leases.has_ended(deliveries.c.lease_expires_at, now))
+    return and_(has_status(DeliveryStatus.SENDING), leases.has_ended(deliveries.c.lease_expires_at, now))

@@ -28,7 +28,7 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.core.vault import KeyRing, Vault
 from storage.customers.customers import Customer
-from storage.webhooks import delivery_log, outbox, subscriptions
+from storage.webhooks import delivery_log, outbox, subscriptions, turns
 from storage.webhooks.delivery_log import Delivery
 from storage.webhooks.outbox import Attempt, Ended, NewEvent, Pause
 from storage.webhooks.subscriptions import Subscription
@@ -496,7 +496,7 @@ def test_a_hanging_receiver_does_not_delay_others(
         with running(sender.with_deadline(120).store):
             sender.happen(50)
             assert eventually(lambda: len(healthy.requests) == 50)
-            assert hanging.connections <= outbox.PER_SUBSCRIPTION
+            assert hanging.connections <= turns.PER_SUBSCRIPTION
 
 
 def test_clients_whose_receivers_all_hang_do_not_delay_other_clients(
@@ -508,7 +508,7 @@ def test_clients_whose_receivers_all_hang_do_not_delay_other_clients(
         for other in [sender.beside() for _ in range(4)]:
             for _ in range(5):
                 other.subscribe(hanging.url)
-            other.happen(outbox.PER_SUBSCRIPTION)
+            other.happen(turns.PER_SUBSCRIPTION)
         sender.subscribe(healthy.url)
         with running(sender.with_deadline(120).store):
             assert eventually(lambda: hanging.connections == 4 * 4)

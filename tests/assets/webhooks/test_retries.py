@@ -19,7 +19,7 @@ from pipelines.vocabulary.errors import NotFound
 from pipelines.webhooks.events import decode_secret, sign
 from storage.core.models import DeliveryStatus, deliveries
 from storage.core.settings import Settings
-from storage.webhooks import outbox, subscriptions
+from storage.webhooks import outbox, subscriptions, turns
 from tests.assets.receivers import answering, receiver, tls
 from tests.assets.webhooks.test_delivery import LOOPBACK, Sender, body_of, running, signature_of
 from tests.conftest import SQLITE_FIRST, new_database, open_store
@@ -114,7 +114,7 @@ def test_a_dead_receiver_is_paused_and_the_console_says_so(
         sender.deliver()
     reported = sender.log()
     tried = sum(each.status is DeliveryStatus.FAILED for each in reported)
-    assert 3 <= tried <= 3 + outbox.PER_SUBSCRIPTION  # what was under way still ended
+    assert 3 <= tried <= 3 + turns.PER_SUBSCRIPTION  # what was under way still ended
     assert sum(each.status is DeliveryStatus.DUE for each in reported) == 20 - tried
     [line] = [record.getMessage() for record in caplog.records if "paused" in record.getMessage()]
     assert str(made.subscription_id) in line
@@ -165,7 +165,7 @@ def test_a_subscription_deleted_under_way_is_sent_nothing_more(ca: trustme.CA, s
         with running(sender.store):
             assert eventually(lambda: all(each.status in ENDED for each in sender.log()))
     statuses = [each.status for each in sender.log()]
-    assert statuses.count(DeliveryStatus.FAILED) == there.connections <= outbox.PER_SUBSCRIPTION
+    assert statuses.count(DeliveryStatus.FAILED) == there.connections <= turns.PER_SUBSCRIPTION
     assert statuses.count(DeliveryStatus.CANCELLED) == 30 - there.connections
 
 

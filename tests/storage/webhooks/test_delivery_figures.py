@@ -10,7 +10,7 @@ from sqlalchemy import select, text, update
 from storage.core.models import DeliveryStatus, attempts, deliveries, jobs
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.webhooks import delivery_figures, outbox, subscriptions
+from storage.webhooks import conditions, delivery_figures, outbox, subscriptions
 from storage.webhooks.delivery_figures import Load, Summary
 from storage.webhooks.outbox import Attempt, Ended
 from storage.webhooks.subscriptions import Subscription
@@ -152,7 +152,7 @@ def test_counts_use_an_index(store: Store, now: datetime, planned: str) -> None:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     mine = (attempts.c.subscription_id == UUID(int=1)) & (attempts.c.started_at >= now) & delivery_figures.COUNTED
     query, index = {
-        "open deliveries": (select(text("count(*)")).select_from(deliveries).where(outbox.is_open()), "open"),
+        "open deliveries": (select(text("count(*)")).select_from(deliveries).where(conditions.is_open()), "open"),
         "last hour": (
             select(attempts.c.error, attempts.c.status_code).where(attempts.c.started_at >= now),
             "COVERING INDEX ix_attempts_started_at",

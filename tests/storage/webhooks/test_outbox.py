@@ -18,7 +18,7 @@ from storage.core.models import subscriptions as subscriptions_table
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.webhooks import delivery_log, outbox, subscriptions
+from storage.webhooks import delivery_log, outbox, subscriptions, turns
 from storage.webhooks.delivery_log import Delivery, Filter
 from storage.webhooks.outbox import Attempt, Claimed, Ended, NewEvent
 from storage.webhooks.subscriptions import Subscription
@@ -61,7 +61,7 @@ def enqueue(store: Store, *new: NewEvent) -> None:
 
 
 def claim(
-    store: Store, now: datetime, holder: UUID = ME, limit: int = outbox.SLOTS, free: int = outbox.SLOTS
+    store: Store, now: datetime, holder: UUID = ME, limit: int = turns.SLOTS, free: int = turns.SLOTS
 ) -> list[Claimed]:
     """Claim as a sender with this many free slots does, and check that `has_due` agrees."""
     with store.db.writing() as w:
@@ -193,13 +193,13 @@ def test_subscriptions_take_turns_and_have_few_deliveries_in_progress(store: Sto
 
 def test_a_client_with_many_subscriptions_leaves_slots_to_others(store: Store, now: datetime) -> None:
     flooding, quiet = (a_customer(store, a_client(store, now), now) for _ in range(2))
-    subscribe_often(store, flooding.client_id, now, outbox.PER_CLIENT // outbox.PER_SUBSCRIPTION + 1)
-    enqueue(store, *(an_event(flooding, now) for _ in range(outbox.PER_SUBSCRIPTION)))
+    subscribe_often(store, flooding.client_id, now, turns.PER_CLIENT // turns.PER_SUBSCRIPTION + 1)
+    enqueue(store, *(an_event(flooding, now) for _ in range(turns.PER_SUBSCRIPTION)))
     subscribe(store, quiet.client_id, now)
     enqueue(store, an_event(quiet, now))
     claimed = claim(store, now)
     assert Counter(each.client_id for each in claimed) == {
-        flooding.client_id: outbox.PER_CLIENT,
+        flooding.client_id: turns.PER_CLIENT,
         quiet.client_id: 1,
     }
     assert claim(store, now, ANOTHER) == []
@@ -211,8 +211,8 @@ def enqueue_flood(store: Store, now: datetime, clients: int) -> None:
     """Enqueue for each client more deliveries than it may have in progress."""
     for _ in range(clients):
         customer = a_customer(store, a_client(store, now), now)
-        subscribe_often(store, customer.client_id, now, outbox.PER_CLIENT // outbox.PER_SUBSCRIPTION + 1)
-        enqueue(store, *(an_event(customer, now) for _ in range(outbox.PER_SUBSCRIPTION)))
+        subscribe_often(store, customer.client_id, now, turns.PER_CLIENT // turns.PER_SUBSCRIPTION + 1)
+        enqueue(store, *(an_event(customer, now) for _ in range(turns.PER_SUBSCRIPTION)))
 
 
 @pytest.mark.parametrize("clients", [4, 12])
@@ -221,14 +221,14 @@ def test_clients_whose_receivers_all_hang_leave_slots_to_a_healthy_one(
 ) -> None:
     enqueue_flood(store, now, clients)
     hanging = claim(store, now)
-    free = outbox.SLOTS - len(hanging)
-    assert free == outbox.SLOTS // (clients + 1)
+    free = turns.SLOTS - len(hanging)
+    assert free == turns.SLOTS // (clients + 1)
     assert claim(store, now, free=free) == claim(store, now, ANOTHER, free=0) == []
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
-    enqueue(store, *(an_event(customer, now) for _ in range(outbox.PER_SUBSCRIPTION)))
+    enqueue(store, *(an_event(customer, now) for _ in range(turns.PER_SUBSCRIPTION)))
     healthy = claim(store, now, free=free)
-    assert [each.client_id for each in healthy] == [customer.client_id] * outbox.PER_SUBSCRIPTION
+    assert [each.client_id for each in healthy] == [customer.client_id] * turns.PER_SUBSCRIPTION
 
 
 def test_hanging_clients_lose_their_surplus_slots_at_the_deadline(store: Store, now: datetime) -> None:
@@ -236,13 +236,13 @@ def test_hanging_clients_lose_their_surplus_slots_at_the_deadline(store: Store, 
     under_way: list[Claimed] = []
     for _ in range(10):
         enqueue_flood(store, now, 1)
-        under_way += claim(store, now, free=outbox.SLOTS - len(under_way))
-    assert len(under_way) == outbox.SLOTS
+        under_way += claim(store, now, free=turns.SLOTS - len(under_way))
+    assert len(under_way) == turns.SLOTS
     for _ in range(2):
         first, under_way = under_way[:100], under_way[100:]
         record(store, first, now)
-        under_way += claim(store, now, free=outbox.SLOTS - len(under_way))
-        assert len(under_way) < outbox.SLOTS
+        under_way += claim(store, now, free=turns.SLOTS - len(under_way))
+        assert len(under_way) < turns.SLOTS
 
 
 def test_a_subscriptions_deliveries_are_sent_in_order(store: Store, now: datetime) -> None:
@@ -444,7 +444,7 @@ def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     claim(store, now)
     with store.db.reading() as r:
-        sql = str(outbox._waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
+        sql = str(turns.waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
     reads = [step for step in plan if "deliveries" in step]
     assert reads
@@ -463,7 +463,7 @@ def test_outdated_statistics_of_a_queue_do_not_slow_a_claim(store: Store, now: d
         w.execute(update(deliveries).values(status=DeliveryStatus.CANCELLED))
     with store.db.reading() as r:
         r.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
-        sql = str(outbox._waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
+        sql = str(turns.waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [step for (step,) in r.exec_driver_sql(f"EXPLAIN {sql}") if " on deliveries" in step]
     assert plan
     assert all("Index Only Scan using ix_deliveries_open" in step for step in plan)
@@ -474,7 +474,7 @@ def test_open_tests_are_found_by_their_index(store: Store) -> None:
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     with store.db.reading() as r:
-        for query in (outbox._open_test(uuid4()), outbox._TESTS_OF_PAUSED):
+        for query in (outbox._open_test(uuid4()), turns.TESTS_OF_PAUSED):
             sql = str(query.compile(r.engine, compile_kwargs={"literal_binds": True}))
             plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
             reads = [step for step in plan if "deliveries" in step]

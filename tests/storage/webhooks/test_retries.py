@@ -17,10 +17,11 @@ from storage.core.database import Writing
 from storage.core.models import DeliveryStatus, deliveries, events
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.webhooks import delivery_log, outbox, subscriptions
+from storage.webhooks import delivery_log, outbox, subscriptions, turns
 from storage.webhooks.delivery_log import Delivery
-from storage.webhooks.outbox import PER_SUBSCRIPTION, Attempt, Claimed, Ended, Pause
+from storage.webhooks.outbox import Attempt, Claimed, Ended, Pause
 from storage.webhooks.subscriptions import FailureHandling, Subscription
+from storage.webhooks.turns import PER_SUBSCRIPTION
 from tests.storage.examples import a_client, a_customer
 from tests.storage.webhooks.test_outbox import LEASE_S, an_event, claim, enqueue, log
 
@@ -357,7 +358,7 @@ def test_a_test_is_sent_even_while_paused_and_one_at_a_time(store: Store, custom
 def test_tests_count_towards_the_clients_limit(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "PER_CLIENT", 3)
+    monkeypatch.setattr(turns, "PER_CLIENT", 3)
     for _ in range(4):
         subscription = subscribe(store, customer, now)
         with store.db.writing() as w:

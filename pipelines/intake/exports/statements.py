@@ -22,7 +22,12 @@ from pipelines.intake.exports.headings import roles_in, synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, refusal, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps, decide_signs
-from pipelines.intake.exports.statuses import describe_unknown_statuses, is_pending, moved_no_money
+from pipelines.intake.exports.statuses import (
+    describe_unknown_statuses,
+    fill_pending_sections,
+    is_pending,
+    moved_no_money,
+)
 from pipelines.intake.exports.values import (
     First,
     day,
@@ -178,6 +183,7 @@ def contents_of(
     )
     other = read.filter(_fault().is_null(), _is_footer(), ~pl.col("states_total"))["line"]
     _require_one_account(preamble, body.filter(_is_between(other, read)), columns)
+    read = fill_pending_sections(read, pl.concat([preamble, body.filter(pl.col("line").is_in(other.implode()))]))
     sound = read.filter(_fault().is_null(), ~_is_footer(), ~pl.col("states_total"))
     split = "amount" not in columns.roles
     stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)

@@ -15,6 +15,9 @@ _POSTED = (
     r"\b(?:posted|completed?|settled|cleared|booked|processed|paid|success(?:ful)?|succeeded|approved|confirmed"
     r"|executed|final|done|ok|sent|received|reconciled|authori[sz](?:ed|ation))\b"
 )
+_PENDING_TITLE = (
+    r"(?i)^\W*(?:pending|upcoming|scheduled|uncleared)(?: (?:transactions?|payments?|items|authori[sz]ations))?\W*$"
+)
 _MAX_NAMED = 5  # in a note
 
 
@@ -25,6 +28,21 @@ def moved_no_money() -> pl.Expr:
 
 def is_pending() -> pl.Expr:
     return _status().str.contains(_PENDING)
+
+
+def fill_pending_sections(read: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
+    """Give rows without a status the status `pending` if the last line before them that is no row is a title such as
+    `Pending transactions`.
+
+    Args:
+        titles: the cells of lines that are no rows, with their `line`, in order.
+    """
+    text = pl.concat_str(pl.exclude("line"), separator=" ", ignore_nulls=True)
+    sections = titles.select("line", in_pending=text.str.contains(_PENDING_TITLE))
+    placed = read.join_asof(sections, on="line", check_sortedness=False)
+    return placed.with_columns(status=pl.coalesce("status", pl.when("in_pending").then(pl.lit("pending")))).drop(
+        "in_pending"
+    )
 
 
 def describe_unknown_statuses(read: pl.DataFrame) -> str:

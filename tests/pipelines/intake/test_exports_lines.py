@@ -187,6 +187,17 @@ def test_statuses_are_read_whatever_they_are_called() -> None:
             assert not any("unknown status" in note for note in contents.notes), text
 
 
+def test_rows_below_a_title_for_pending_ones_are_pending() -> None:
+    """Otherwise a payment that was listed both pending and posted would count twice."""
+    heading, row, other = "Date,Details,Amount\n", "2026-03-01,RENT,-10.00\n", "2026-03-02,SALE,5.00\n"
+    for text in (
+        f"Pending transactions\n{heading}{row}\nPosted transactions\n{heading}{row}{other}",
+        f"{heading}Pending\n{row}Posted\n{row}{other}",
+    ):
+        contents = read("export.csv", text.encode())
+        assert [each.rows["status"].to_list() for each in contents.statements] == [["pending", None, None]], text
+
+
 def test_unknown_statuses_are_named_but_not_the_states_of_shops() -> None:
     row = "Date,Details,Amount,{}\n2026-03-01,RENT,-10.00,{}\n2026-03-02,SHOP,-5.00,{}\n"
     known, shops = (

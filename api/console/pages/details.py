@@ -134,9 +134,9 @@ def _attribute_of(page: Page, sent: Mapping[str, str], current: Mapping[str, Any
     if current is None:
         return whole | {"value": _value_of(sent)}
     shown = _fill(page, sent["name"], current)
-    kept = {name: current[name] for name in ONE_LINE if declared.is_same_line(sent[name], shown[name])}
-    is_kept = sent["kind"] == shown["kind"] and declared.is_same(sent["value"], shown["value"])
-    return whole | kept | {"value": current["value"] if is_kept else _value_of(sent)}
+    unchanged = {name: current[name] for name in ONE_LINE if declared.is_same_line(sent[name], shown[name])}
+    is_unchanged = sent["kind"] == shown["kind"] and declared.is_same(sent["value"], shown["value"])
+    return whole | unchanged | {"value": current["value"] if is_unchanged else _value_of(sent)}
 
 
 def _value_of(sent: Mapping[str, str]) -> Any:
@@ -147,10 +147,10 @@ def _party_of(sent: Mapping[str, str], current: Mapping[str, Any] | None) -> dic
     """Return the party of a form: what nobody changed is as it is stored."""
     typed: dict[str, Any] = {name: sent[name].strip() for name in PARTY}
     stored = current or {}
-    kept = {
+    unchanged = {
         name: each for name, each in stored.items() if name in PARTY and declared.is_same_line(sent[name], each or "")
     }
-    return typed | kept
+    return typed | unchanged
 
 
 def _path(customer_id: str) -> str:

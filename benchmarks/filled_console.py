@@ -56,6 +56,7 @@ def fill_console(lender: Lender) -> Mapping[str, str]:
         "watched_customer_id": customer_ids[1],
         "job_id": upload,
         "repeating_job_id": repeats,
+        "repeating_customer_id": first,
         "statement_id": listed["statementId"],
         "page_number": "1",
         "section_id": "monthly",
@@ -87,7 +88,7 @@ def insert_ids(path: str, ids: Mapping[str, str]) -> str:
     the submission that repeats another.
     """
     if path.endswith("/duplicates"):
-        ids = {**ids, "job_id": ids["repeating_job_id"]}
+        ids = {**ids, "job_id": ids["repeating_job_id"], "customer_id": ids["repeating_customer_id"]}
     elif "/statements" in path or "/upload" in path:
         ids = {**ids, "customer_id": ids["read_customer_id"]}
     if path.endswith("/monitoring"):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from threading import Thread
 from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -19,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api.access.schemas import MAX_ACTORS
 from api.console import rendering
-from api.console.calls import Calls
+from api.console.calls import Calls, Refused
 from api.console.file_names import PassingForm
 from api.core.limits import Limits
 from pipelines import reports
@@ -82,6 +83,16 @@ class Page:
         ):
             raise BeyondLastPage(last)
         return data
+
+    async def find(self, *segments: object) -> dict[str, Any] | None:
+        """Return the `data` of `GET /v1/{segments}`; None if there is nothing."""
+        try:
+            found: dict[str, Any] = await self.get(*segments)
+        except Refused as refusal:
+            if refusal.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+        return found
 
     async def post(self, *segments: object, json: Any = None, **query: Any) -> Any:
         return await self.calls.data("POST", segments, query, {} if json is None else json)

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console import declared, documents
-from api.console.calls import Correctable, Refused
+from api.console.calls import Correctable
 from api.console.declared import as_number
 from api.console.rendering import as_json, as_sent
 from api.console.routes import PageRoute
@@ -194,25 +193,14 @@ async def _newest_versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]
     return versions
 
 
-async def _published(page: Page, slug: str) -> dict[str, Any] | None:
-    """Return the published version, however old it is; None if there is none."""
-    try:
-        published: dict[str, Any] = await page.get("decision-policies", slug)
-    except Refused as refusal:
-        if refusal.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return published
-
-
 async def _published_number(page: Page, slug: str) -> int | None:
-    published = await _published(page, slug)
+    published = await page.find("decision-policies", slug)
     return None if published is None else published["version"]
 
 
 async def _shown_version(page: Page, slug: str, version: str = "") -> dict[str, Any]:
     """Return the chosen version, or the published one, or the newest of a policy that was never published."""
-    if not version and (published := await _published(page, slug)):
+    if not version and (published := await page.find("decision-policies", slug)):
         return published
     chosen = version or (await _newest_versions(page, slug))[0]["version"]
     shown: dict[str, Any] = await page.get("decision-policies", slug, version=chosen)

@@ -1,14 +1,13 @@
 """Admin: webhook subscriptions and their deliveries."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.calls import Correctable, Refused
-from api.console.declared import as_number, changed_fields
+from api.console.declared import as_number, as_whole, changed_fields
 from api.console.routes import PageRoute
 from api.console.visits import BeyondLastPage, Page, SignedIn
 from pipelines.pages.wording import spell_out
@@ -103,24 +102,13 @@ async def _customers_page(page: Page, subscription_id: str, number: str, text: s
     subscription = await page.get(*HOOKS, subscription_id)
     ids = subscription["customerIds"]
     last = max(1, -(-len(ids) // CUSTOMERS_ON_PAGE))
-    if not 1 <= (current := int(number) if number.isdecimal() and len(number) < 10 else 0) <= last:
+    if not 1 <= (current := as_whole(number) or 0) <= last:
         raise BeyondLastPage(last)
     start = (current - 1) * CUSTOMERS_ON_PAGE
-    listed = [(each, await _find_customer(page, each)) for each in ids[start : start + CUSTOMERS_ON_PAGE]]
+    listed = [(each, await page.find("customer", each)) for each in ids[start : start + CUSTOMERS_ON_PAGE]]
     found = {"customers": listed, "totalCount": len(ids), "currentPage": current, "totalPages": last}
     shown = {"subscription": subscription, "found": found, "text": text, "fault": fault}
     return page.show("admin-webhook-customers.html", 400 if fault else 200, **shown)
-
-
-async def _find_customer(page: Page, customer_id: str) -> Mapping[str, Any] | None:
-    """Return the customer; None if it was erased a moment ago."""
-    try:
-        found: Mapping[str, Any] = await page.get("customer", customer_id)
-    except Refused as refusal:
-        if refusal.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return found
 
 
 async def _show(

@@ -65,6 +65,7 @@ COMMANDS = {
     "compact": Listed(OPERATION, "Rewrite the lake into fewer files.", "operations.maintenance", "compact"),
     "sweep": Listed(OPERATION, "Delete data older than the retention time.", "operations.maintenance", "sweep"),
     "find": Listed(OPERATION, "Find what is stored about a person.", "operations.maintenance", "find"),
+    "homes": Listed(OPERATION, "List and forget homes that share the database.", "operations.homes", "homes"),
     "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "portfolio.backfill", "backfill"),
     "lake": Listed(OPERATION, "List the lake's current Parquet files.", "operations.lake", "lake"),
     "secrets": Listed(

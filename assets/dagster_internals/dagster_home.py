@@ -6,14 +6,12 @@ slow one doesn't delay the others. Standard output is not captured: runs report 
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
-from uuid import uuid4
 
 import yaml
 from sqlalchemy import make_url
 
-from storage.core import durable, leases
+from storage.core import durable, homes, leases
 from storage.core.settings import Settings
 
 NOTICE_LOST_RUNS_EVERY_S = 2
@@ -24,7 +22,6 @@ DEQUEUE_EVERY_S = 1
 RETRY_LAUNCH_AFTER_S = 30  # when no worker took a run from the queue
 UNLIMITED = 10**9
 EVENTS_AT_ONCE = 1_000  # how many events a step with many partitions writes in one statement
-IDENTITY_CHARACTERS = 16
 DATABASE_VARIABLE = "TIDEMARK_DATABASE_URL"
 KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
 
@@ -50,17 +47,7 @@ def worker_role(settings: Settings) -> str:
     """
     if settings.broker_url:
         return leases.FLEET
-    return f"{leases.WORKER}/{identity(settings)}"
-
-
-def identity(settings: Settings) -> str:
-    """Return what tells this home from others on the same database, even on the same machine."""
-    file = settings.dagster_home / "identity"
-    if not file.exists():
-        durable.make_folder(settings.dagster_home)
-        with suppress(FileExistsError):  # another process was first
-            durable.create(file, uuid4().hex[:IDENTITY_CHARACTERS].encode())
-    return file.read_text()
+    return f"{leases.WORKER}/{homes.identity(settings)}"
 
 
 def instance_settings(settings: Settings) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from assets.workers.heads import FleetHead, Head, HomeHead
 from assets.workers.ledgers import BatchLedger, FleetLedger
 from assets.workers.queues import Ledger, WarmQueue
 from assets.workers.worker_calls import SLOT, serve_calls
-from storage.core import logs
+from storage.core import homes, logs
 from storage.core.models import Queue
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
@@ -63,7 +63,7 @@ def _work_in_fleet(settings: Settings, stop: threading.Event, make_queue: Callab
     with closing(Store.open(settings)) as store:
         ledger = FleetLedger(store, holder)
         queues = {queue: make_queue(queue, ledger) for queue in Queue}
-        home = f"{socket.gethostname()}/{dagster_home.identity(settings)}"
+        home = f"{socket.gethostname()}/{homes.identity(settings)}"
         name = f"{dagster_home.worker_role(settings)}/{home}/{os.getpid()}-{holder.hex[:4]}"
         head = FleetHead(store, queues, ledger, name, holder)
         with receiving(settings, partial(head.execute, stop=stop), head.is_warm, stop) as broker_answers:

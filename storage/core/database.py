@@ -6,7 +6,7 @@ Write transactions are IMMEDIATE on SQLite: with deferred ones, concurrent write
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NewType, TypeAlias
 
@@ -48,6 +48,8 @@ class Database:
     """A database: `reading()` gives a consistent snapshot, `writing()` a transaction.
 
     The first use brings the tables up to date, so that a process can start while its database is down.
+
+    `before_next_use` is called once with this database, and again if it raised.
     """
 
     def __init__(self, url: str) -> None:
@@ -55,6 +57,7 @@ class Database:
         is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _make_sqlite_engine(url) if is_sqlite else postgres.make_engine(self.url, "READ COMMITTED")
         self._up_to_date = False
+        self.before_next_use: Callable[[Database], None] | None = None
         self._one_writer = threading.Lock()
 
     @property
@@ -64,7 +67,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Reading]:
         """Open a read-only transaction: everything read inside comes from one snapshot."""
-        self.migrate()
+        self._prepare()
         with self.engine.connect() as connection:
             if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -74,11 +77,21 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """Open a transaction that is committed at the end, or rolled back on an exception."""
-        self.migrate()
+        self._prepare()
         with self._transaction() as connection:
             yield Writing(Reading(connection))
             if not self.is_sqlite:
                 connection.exec_driver_sql(f"NOTIFY {CHANGES_CHANNEL}")
+
+    def _prepare(self) -> None:
+        self.migrate()
+        if waiting := self.before_next_use:
+            self.before_next_use = None  # it uses this database itself
+            try:
+                waiting(self)
+            except BaseException:
+                self.before_next_use = waiting
+                raise
 
     def migrate(self) -> None:
         """Bring the tables to the newest revision, once per process; several processes may call this at once.

@@ -637,6 +637,15 @@ leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 
+# The homes that use this database: see `storage.core.homes`.
+homes = Table(
+    "homes",
+    metadata,
+    Column("identity", String(16), primary_key=True),
+    Column("machine", String(255), nullable=False),
+    Column("opened_at", UtcDateTime, nullable=False),
+)
+
 # Schedules and sensors that should run but don't, as the dispatcher last found them.
 stopped_automations = Table(
     "stopped_automations",

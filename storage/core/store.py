@@ -1,9 +1,10 @@
 """The storage that a process uses: settings, database, lake and vault, opened once."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
-from storage.core import vault_keys
+from storage.core import homes, vault_keys
 from storage.core.database import Database
 from storage.core.lake import Lake
 from storage.core.settings import Settings
@@ -33,6 +34,7 @@ class Store:
         except BaseException:
             db.close()
             raise
+        db.before_next_use = partial(homes.record, settings)
         return cls(settings, db, open_lake(settings, db), vault_keys.open_vault(db, settings))
 
     def close(self) -> None:

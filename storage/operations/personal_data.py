@@ -24,7 +24,7 @@ from polars.exceptions import PolarsError
 from sqlalchemy import Column, Connection, Inspector, MetaData, RowMapping, Table, inspect, select
 
 from pipelines.vocabulary.errors import Corrupt
-from storage.core import brokers, leases
+from storage.core import brokers, homes
 from storage.core.models import customers, jobs
 from storage.core.store import Store
 from storage.operations.integrity import find_all_named, find_customers_by_path
@@ -42,7 +42,7 @@ CACHE: Final = "cache"  # this machine's copies of a bucket's files
 VERSIONS: Final = "versions"  # of a bucket's objects that were replaced or deleted
 UPLOADS: Final = "uploads"  # to a bucket, in parts, that did not end
 HOME: Final = "home"
-HOMES: Final = "homes"  # of workers on other machines
+HOMES: Final = "homes"  # others that use the database
 BROKER: Final = "broker"  # a fleet's
 UNNAMED: Final = "no row names this file"
 
@@ -309,21 +309,12 @@ def _search_broker(store: Store, search: _Search) -> Iterator[Trace]:
 
 
 def _list_other_homes(store: Store) -> Iterator[Trace]:
-    """List the homes of other registered workers: only a command in these homes can search them."""
-    file = store.settings.dagster_home / "identity"
-    own = file.read_text() if file.exists() else ""
-    now = leases.clock(store.db)
+    """List the other homes that use the database: only a command in these homes can search them."""
     with store.db.reading() as r:
-        homes = dict(map(_home_of, leases.list_held(r, leases.WORKER, now)))
-    for identity, home in homes.items():
-        if identity != own:
-            yield Trace(HOMES, home, Finding.UNSEARCHED, "has a cache and logs of its own: run this command there, too")
-
-
-def _home_of(lease: str) -> tuple[str, str]:
-    """Return the identity of a worker's home, and how to find it, by its lease: `worker/fleet/MACHINE/IDENTITY/…` or,
-    without a broker, `worker/IDENTITY/…`.
-    """
-    *family, identity, _ = lease.split("/")
-    machine = f"of {family[-1]}, " if lease.startswith(f"{leases.FLEET}/") else ""
-    return identity, f"{machine}with dagster/identity {identity}"
+        others = homes.list_others(r, store.settings)
+    for home in others:
+        note = (
+            f"last opened on {home.opened_at:%Y-%m-%d}, has logs and copies of its own: run this command there, too,"
+            f" or, if its folder is gone, `tidemark homes forget {home.identity}`"
+        )
+        yield Trace(HOMES, f"{home.identity} of {home.machine}", Finding.UNSEARCHED, note)

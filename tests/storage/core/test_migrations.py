@@ -59,7 +59,8 @@ def go_back_to_16(w: Writing) -> None:
         w.execute(text(f"CREATE INDEX ix_customer_summaries_{column} ON customer_summaries (client_id)"))
     for table in ("customers", "jobs"):
         w.execute(text(f"ALTER TABLE {table} DROP COLUMN created_by"))
-    w.execute(text("DROP TABLE leases"))
+    for table in ("leases", "homes"):
+        w.execute(text(f"DROP TABLE {table}"))
     names = Column("name", String(32), primary_key=True)
     of_16 = Table(
         "leases",

@@ -1,22 +1,24 @@
 """Where the search for a person's data looks. What it reads in files: `tests.api.operations.test_personal_data`."""
 
 import re
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
+from socket import gethostname
 from uuid import uuid4
 
 import polars as pl
 import pytest
 from pydantic import SecretStr
 
-from assets.dagster_internals import dagster_home
 from assets.workers.broker import make_app, publish
 from assets.workers.workers import Run
 from storage.access import users
 from storage.access.roles import Role
-from storage.core import leases
+from storage.core import homes
 from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store, open_lake
@@ -230,25 +232,20 @@ def test_a_broker_that_is_away_is_reported(store: Store) -> None:
     assert "amqp://tidemark:**@127.0.0.1:1/lending can't be used" in trace.note
 
 
-@on_sqlite
-def test_other_homes_must_be_searched_by_themselves(store: Store) -> None:
-    now = leases.clock(store.db)
-    home = dagster_home.worker_role(store.settings)
-    own = (f"{home}/0", f"{leases.FLEET}/here/{dagster_home.identity(store.settings)}/17-9f3a")
-    others = (
-        f"{leases.FLEET}/db-1/7a7a7a7a/4711-ab12",
-        f"{leases.FLEET}/db-1/7a7a7a7a/4712-cd34",
-        f"{leases.FLEET}/here/5b5b5b5b/18-cd34",  # on this machine, with a cache of its own
-        f"{leases.WORKER}/0a1b2c3d/0",
-    )
+@on_postgresql
+def test_other_homes_must_be_searched_by_themselves(store: Store, tmp_path: Path) -> None:
+    assert traces(store) == []
+    others = [store.settings.model_copy(update={"home": tmp_path / name}) for name in ("of-an-api", "of-a-worker")]
+    for settings in others:
+        settings.home.mkdir()
+        shutil.copy(store.settings.key_file, settings.key_file)
+        with closing(Store.open(settings)) as opened, opened.db.reading():
+            pass
+    assert {(trace.place, trace.finding) for trace in traces(store)} == {("homes", Finding.UNSEARCHED)}
+    assert {trace.key for trace in traces(store)} == {f"{homes.identity(each)} of {gethostname()}" for each in others}
+    gone, remaining = map(homes.identity, others)
     with store.db.writing() as w:
-        for name in (*own, *others):
-            leases.hold(w, name, uuid4(), 300, now)
-        leases.hold(w, f"{leases.FLEET}/db-2/6c6c6c6c/1-ef56", uuid4(), 300, now - timedelta(hours=1))
-    found = traces(store)
-    assert {(trace.place, trace.finding) for trace in found} == {("homes", Finding.UNSEARCHED)}
-    assert [trace.key for trace in found] == [
-        "with dagster/identity 0a1b2c3d",
-        "of db-1, with dagster/identity 7a7a7a7a",
-        "of here, with dagster/identity 5b5b5b5b",
-    ]
+        assert homes.forget(w, gone)
+    [trace] = traces(store)
+    assert trace.key.startswith(remaining)
+    assert f"tidemark homes forget {remaining}" in trace.note

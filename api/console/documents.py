@@ -7,6 +7,7 @@ from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.shape import plain
 from pipelines.vocabulary.errors import InvalidRequest
 
+AGAIN = "To store this text as the next version all the same, save again."
 NO_DOCUMENT = "The document must have members, such as `slug` and `name`."
 
 

@@ -32,6 +32,7 @@ from api.monitoring.schemas import (
     MatchesQuery,
     MatchListView,
     MatchView,
+    ReplaceQuery,
     RulesetListView,
     RulesetsQuery,
     RulesetVersionListView,
@@ -113,9 +114,11 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 @router.put(
     "/rulesets/{rulesetId}",
     response_model=envelope(SavedRulesetView),
-    responses=REQUESTED | refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
+    responses=REQUESTED | refuses(*UNSOUND, "Ruleset.Archived", "Ruleset.ChangedMeanwhile", CORRUPT),
 )
-def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
+def replace_ruleset(
+    caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset, query: Annotated[ReplaceQuery, Query()]
+) -> Response:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
     If the new version is active, a rule that keeps its code doesn't fire again for the same customers because of the
@@ -128,7 +131,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
         stored = caller.ruleset(w, ruleset_id)
         requested = ruleset.active and four_eyes.applies(caller, w, ApprovalKind.ACTIVATE)
         with four_eyes.trial(w, only=requested):
-            saved = replace_document(caller, w, stored, ruleset)
+            saved = replace_document(caller, w, stored, ruleset, query.known_version)
         if requested and saved.updated_at == caller.now:
             return four_eyes.request(caller, w, build_activation_request(ruleset, stored))
         return respond({**describe_with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})

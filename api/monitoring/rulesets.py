@@ -54,9 +54,15 @@ def create(caller: Caller, w: Writing, ruleset: Ruleset) -> StoredRuleset:
     return created
 
 
-def replace_document(caller: Caller, w: Writing, stored: StoredRuleset, ruleset: Ruleset) -> StoredRuleset:
-    """Replace the ruleset by a new version; an equal document changes nothing."""
-    saved = rulesets.replace(w, stored, ruleset, caller.who, caller.now)
+def replace_document(
+    caller: Caller, w: Writing, stored: StoredRuleset, ruleset: Ruleset, known: int | None = None
+) -> StoredRuleset:
+    """Replace the ruleset by a new version; an equal document changes nothing.
+
+    Args:
+        known: the version that it replaces; None: whichever is in force.
+    """
+    saved = rulesets.replace(w, stored, ruleset, caller.who, caller.now, known)
     if saved.updated_at == caller.now:
         caller.audit(w, "Ruleset.Replaced", rulesetId=saved.ruleset_id, version=str(saved.version))
     return saved

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
-from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter
+from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter, whole_parameter
 from api.decisions.schemas.policies import FindingView
 from pipelines.metrics.definition import Format
 from pipelines.monitoring import Cause, Ruleset
@@ -21,6 +21,7 @@ from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
 COUNTED_DAYS = 30
+MAX_VERSION = 1_000_000_000
 
 _KINDS: Mapping[str, Any] = {"active": "boolean", "mutedWhile": ["object", "null"], "baseline": ["object", "null"]}
 _APPLIES_TO: dict[str, Any] = {
@@ -63,6 +64,20 @@ class SentRuleset(Received):
 
     def document(self) -> dict[str, Any]:
         return self.model_extra or {}
+
+
+class ReplaceQuery(Received):
+    known_version: Annotated[
+        int | None,
+        whole_parameter(
+            "knownVersion",
+            "Ruleset.InvalidKnownVersion",
+            1,
+            MAX_VERSION,
+            "Replace the ruleset only if this is still its version. Without it, what others have changed since it was "
+            "read may be lost.",
+        ),
+    ] = None
 
 
 class RulesetsQuery(Paging):

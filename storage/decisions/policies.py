@@ -174,11 +174,16 @@ def save_draft(
     acknowledged: Sequence[Mapping[str, str]],
     who: str,
     now: datetime,
+    known: int | None = None,
 ) -> PolicyVersion:
     """Save a new draft of the client's policy with this slug. If it equals the newest version, return that one.
 
+    Args:
+        known: the newest version before this one, 0 if there must be none; None: whichever it is.
+
     Raises:
-        Conflict: the policy is archived, or there are too many policies or versions.
+        Conflict: the policy is archived, its newest version is another one than the known, or there are too many
+            policies or versions.
     """
     stored = _lock_or_create(w, client_id, policy.slug, now)
     _require_not_archived(stored)
@@ -187,6 +192,8 @@ def save_draft(
     if last is not None and last.fingerprint == digest and last.state != PolicyState.RETIRED:
         return _as_version(last)
     number = 1 if last is None else last.version + 1
+    if known is not None and number != known + 1:
+        raise _changed_meanwhile(number - 1, known)
     if number > MAX_VERSIONS:
         raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have at most {MAX_VERSIONS:,} versions.")
     content = {"document": text, "fingerprint": digest, "acknowledged": [dict(each) for each in acknowledged]}
@@ -277,6 +284,14 @@ def _lock_or_create(w: Writing, client_id: UUID, slug: str, now: datetime) -> St
 def _change(w: Writing, policy: StoredPolicy, **values: Any) -> StoredPolicy:
     w.execute(update(policies).where(policies.c.policy_id == policy.policy_id).values(values))
     return get(w, policy.client_id, policy.slug)
+
+
+def _changed_meanwhile(newest: int, known: int) -> Conflict:
+    detail = f"Version {newest} was stored meanwhile, so nothing was stored now."
+    if not newest or not known:
+        is_there = "is a policy with this slug already" if newest else "is no policy with this slug"
+        detail = f"There {is_there}, so nothing was stored."
+    return Conflict("DecisionPolicy.ChangedMeanwhile", detail)
 
 
 def _require_not_archived(policy: StoredPolicy) -> None:

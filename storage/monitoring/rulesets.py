@@ -181,21 +181,29 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
     return stored
 
 
-def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
+def replace(
+    w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime, known: int | None = None
+) -> StoredRuleset:
     """Replace the ruleset by a new version. An equal document changes nothing.
 
     If the new version is active, a rule keeps its states as long as its code stays, and the states of removed rules are
     deleted. If it is not active, all states are deleted.
 
+    Args:
+        known: the version that it replaces; None: whichever is in force.
+
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
-        Conflict: the ruleset is archived, or another one has the new slug.
+        Conflict: the ruleset is archived, or another one has the new slug, or there is a newer version than the known.
     """
     stored = lock(w, stored)
     if stored.is_archived:
         raise Conflict("Ruleset.Archived", "The ruleset is archived.")
     if canonical(ruleset) == stored.document:
         return stored
+    if known is not None and stored.version != known:
+        detail = f"Version {stored.version} was stored meanwhile, so nothing was stored now."
+        raise Conflict("Ruleset.ChangedMeanwhile", detail)
     require_own_customers(w, stored.client_id, ruleset)
     same_slug = and_(_ROW.client_id == stored.client_id, _ROW.slug == ruleset.slug)
     if w.execute(select(_ROW.ruleset_id).where(same_slug, _ROW.ruleset_id != stored.ruleset_id)).first():

@@ -21,6 +21,8 @@ from pipelines.vocabulary.errors import InvalidRequest
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 NO_SLUG = "The document must have a slug: up to 63 small letters, digits and hyphens."
+CHANGED = "DecisionPolicy.ChangedMeanwhile"
+OTHER = "Choose another slug, or edit that policy."
 NEW = """\
 slug: my-policy
 name: My policy
@@ -215,24 +217,30 @@ async def _check_or_save(page: Page, slug: str | None) -> Response:
     """Check or save the text of a form. Warnings that the form accepts are acknowledged."""
     form = await page.form()
     text, is_saved = str(form.get("document", "")), form.get("action") == "save"
+    known = 0 if slug is None else as_number(form, "known")
+    accepted, found = {str(each) for each in form.getlist("accept")}, None
     try:
         document = documents.read(text)
         own_slug = slug or str(document.get("slug", ""))
         if not re.fullmatch(POLICY_SLUG, own_slug):
-            return await _edit_page(page, slug, text, NO_SLUG, status=400)
+            return await _edit_page(page, slug, text, NO_SLUG, known=known, status=400)
         found = await page.post("decision-policies", own_slug, "check", json=document)
-        accepted = {str(each) for each in form.getlist("accept")}
         acknowledged = [each for each in found["warnings"] if _key(each) in accepted]
         if is_saved and not found["faults"] and len(acknowledged) == len(found["warnings"]):
             named = [{"code": each["code"], "pointer": each["pointer"]} for each in acknowledged]
-            saved = await page.put("decision-policies", own_slug, json=document | {"acknowledge": named})
+            sent = document | {"acknowledge": named}
+            saved = await page.put("decision-policies", own_slug, json=sent, knownVersion=known)
             where = f"/policies/{own_slug}?version={saved['version']}"
             return page.to(where, f"Version {saved['version']} is stored as a draft.")
     except InvalidRequest as refusal:
-        return await _edit_page(page, slug, text, refusal.detail, status=400)
+        return await _edit_page(page, slug, text, refusal.detail, known=known, status=400)
     except Correctable as refusal:
-        return await _edit_page(page, slug, text, refusal.detail, status=refusal.status)
-    return await _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)
+        if refusal.code != CHANGED:
+            return await _edit_page(page, slug, text, refusal.detail, known=known, status=refusal.status)
+        fault = f"{refusal.detail} {OTHER if slug is None else documents.AGAIN}"
+        return await _edit_page(page, slug, text, fault, found=found, accepted=accepted, status=409)
+    status = 400 if is_saved else 200
+    return await _edit_page(page, slug, text, known=known, found=found, accepted=accepted, status=status)
 
 
 def _key(finding: Mapping[str, str]) -> str:
@@ -246,13 +254,21 @@ async def _edit_page(
     text: str,
     fault: str = "",
     *,
+    known: int | None = None,
     found: Mapping[str, Any] | None = None,
     accepted: Collection[str] = (),
     status: int = 200,
 ) -> Response:
+    """Show the editor with a text.
+
+    Args:
+        known: the newest version when the text was written; None: the newest now.
+    """
     name = "" if slug is None else (await _shown_version(page, slug))["name"]
+    if slug is not None and known is None:
+        known = (await _newest_versions(page, slug))[0]["version"]
     warnings = [] if found is None else [{**each, "key": _key(each)} for each in found["warnings"]]
-    values = {"fault": fault, "found": found, "warnings": warnings, "accepted": accepted}
+    values = {"known": known, "fault": fault, "found": found, "warnings": warnings, "accepted": accepted}
     return page.show("policy-edit.html", status, slug=slug, name=name, text=text, **values)
 
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from api.console import documents
 from api.console.calls import Refused
+from api.console.declared import as_number
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -19,6 +20,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
 NEWEST = 5  # alerts on a ruleset's page
 REQUESTED = "The change is requested: somebody else must approve it."
+CHANGED = "Ruleset.ChangedMeanwhile"
 NEW = """\
 slug: my-ruleset
 name: My ruleset
@@ -85,7 +87,7 @@ async def switch_ruleset(page: SignedIn, ruleset_id: str) -> Response:
     active = (await page.form()).get("active") == "yes"
     ruleset = await page.get("monitoring", "rulesets", ruleset_id)
     try:
-        done = await page.put("monitoring", "rulesets", ruleset_id, json=ruleset["document"] | {"active": active})
+        done = await _replace(page, ruleset_id, ruleset["document"] | {"active": active}, ruleset["version"])
     except Refused as refusal:
         if refusal.status not in (400, 409):
             raise
@@ -157,29 +159,37 @@ async def _ruleset_page(page: Page, ruleset_id: str, refusal: Refused | None = N
 async def _check_or_save(page: Page, ruleset_id: str | None) -> Response:
     """Check or save the text of a form."""
     form = await page.form()
-    text, is_saved = str(form.get("document", "")), form.get("action") == "save"
+    text, is_saved, known = str(form.get("document", "")), form.get("action") == "save", as_number(form, "known")
     try:
         document = documents.read(text)
         found = await page.post("monitoring", "check", json=document)
         if is_saved and not found["faults"]:
-            return await _save(page, ruleset_id, document)
+            return await _save(page, ruleset_id, document, known)
     except InvalidRequest as refusal:
-        return await _edit_page(page, ruleset_id, text, refusal.detail, status=400)
+        return await _edit_page(page, ruleset_id, text, refusal.detail, known=known, status=400)
     except Refused as refusal:
         if refusal.status not in (400, 409):
             raise
-        return await _edit_page(page, ruleset_id, text, refusal.detail, status=refusal.status)
-    return await _edit_page(page, ruleset_id, text, found=found, status=400 if is_saved else 200)
+        if refusal.code == CHANGED:
+            return await _edit_page(page, ruleset_id, text, f"{refusal.detail} {documents.AGAIN}", status=409)
+        return await _edit_page(page, ruleset_id, text, refusal.detail, known=known, status=refusal.status)
+    return await _edit_page(page, ruleset_id, text, found=found, known=known, status=400 if is_saved else 200)
 
 
-async def _save(page: Page, ruleset_id: str | None, document: Mapping[str, Any]) -> Response:
+async def _save(page: Page, ruleset_id: str | None, document: Mapping[str, Any], known: int | None) -> Response:
     if ruleset_id is None:
         done = await page.post("monitoring", "rulesets", json=document)
     else:
-        done = await page.put("monitoring", "rulesets", ruleset_id, json=document)
+        done = await _replace(page, ruleset_id, document, known)
     if "approvalId" in done:
         return page.to("/rulesets" if ruleset_id is None else f"/rulesets/{ruleset_id}", REQUESTED)
     return page.to(f"/rulesets/{done['rulesetId']}", f"Version {done['version']} is stored.")
+
+
+async def _replace(page: Page, ruleset_id: str, document: Mapping[str, Any], known: int | None) -> dict[str, Any]:
+    """Replace the known version, or request it. Another version than that is not replaced."""
+    done: dict[str, Any] = await page.put("monitoring", "rulesets", ruleset_id, json=document, knownVersion=known)
+    return done
 
 
 async def _edit_page(
@@ -188,13 +198,20 @@ async def _edit_page(
     text: str,
     fault: str = "",
     *,
+    known: int | None = None,
     found: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> Response:
-    path = "/rulesets/new" if ruleset_id is None else f"/rulesets/{ruleset_id}/edit"
-    name = "" if ruleset_id is None else (await page.get("monitoring", "rulesets", ruleset_id))["name"]
-    values = {"ruleset_id": ruleset_id, "name": name, "path": path, "text": text, "fault": fault, "found": found}
-    return page.show("ruleset-edit.html", status, **values)
+    """Show the editor with a text.
+
+    Args:
+        known: the version that the text is to replace; None: the one that is stored now.
+    """
+    values = {"ruleset_id": ruleset_id, "name": "", "path": "/rulesets/new", "known": "", "text": text, "found": found}
+    if ruleset_id is not None:
+        stored = await page.get("monitoring", "rulesets", ruleset_id)
+        values |= {"name": stored["name"], "path": f"/rulesets/{ruleset_id}/edit", "known": known or stored["version"]}
+    return page.show("ruleset-edit.html", status, fault=fault, **values)
 
 
 async def _simulations_page(

@@ -23,6 +23,7 @@ from api.decisions.schemas.policies import (
     PolicyStateView,
     PolicyVersionView,
     SavedPolicyView,
+    SaveQuery,
     SentChallenger,
     SentPolicy,
     SentPublication,
@@ -64,6 +65,7 @@ Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
 Publisher = Annotated[Caller, Depends(Allow("decision-policies:publish"))]
 NO_VERSION = "DecisionPolicy.VersionNotFound"
 ARCHIVED = "DecisionPolicy.Archived"
+CHANGED = "DecisionPolicy.ChangedMeanwhile"
 NO_CHALLENGER = ("DecisionPolicy.NotADraft", "DecisionPolicy.ChallengerInputs")
 UNSOUND = ("DecisionPolicy.Invalid", "DecisionPolicy.WarningsNotAcknowledged")
 TOO_MANY = ("DecisionPolicy.TooMany", "DecisionPolicy.TooManyVersions")
@@ -90,9 +92,11 @@ def get_decision_policy_schema(_: Reader) -> Response:
     "/{slug:policy}",
     status_code=201,
     response_model=envelope(SavedPolicyView),
-    responses={200: {"model": envelope(SavedPolicyView)}} | refuses(ARCHIVED, *UNSOUND, *TOO_MANY),
+    responses={200: {"model": envelope(SavedPolicyView)}} | refuses(ARCHIVED, CHANGED, *UNSOUND, *TOO_MANY),
 )
-def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
+def save_decision_policy(
+    caller: Author, slug: NewPolicySlug, sent: SentPolicy, query: Annotated[SaveQuery, Query()]
+) -> Response:
     """Save a document as a new draft; if it equals the newest version, get that version again (200).
 
     All faults are listed at once. Warnings, about leniency and unreachable parts, must be acknowledged.
@@ -104,7 +108,8 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
     require_acknowledged(findings, lambda each: (each.code, each.pointer) in accepted)
     warnings = as_records(findings)
     with caller.writing() as w:
-        saved = policies.save_draft(w, caller.client_id, policy, warnings, caller.actor.who, caller.now)
+        author, known = caller.actor.who, query.known_version
+        saved = policies.save_draft(w, caller.client_id, policy, warnings, author, caller.now, known)
         stored = policies.get(w, caller.client_id, slug)
         is_new = saved.created_at == caller.now
         if is_new:

@@ -153,6 +153,20 @@ def _version_parameter(name: str, description: str) -> Parameter:
     return whole_parameter(name, INVALID_VERSION, 1, MAX_VERSIONS, description)
 
 
+class SaveQuery(Received):
+    known_version: Annotated[
+        int | None,
+        whole_parameter(
+            "knownVersion",
+            "DecisionPolicy.InvalidKnownVersion",
+            0,
+            MAX_VERSIONS,
+            "Save the draft only if this is still the newest version; 0: only if there is no such policy yet. Without "
+            "it, the draft may lack what others have changed since the policy was read.",
+        ),
+    ] = None
+
+
 class VersionQuery(Received):
     version: Annotated[
         int | None,

@@ -685,12 +685,14 @@ def get_decision_policy_schema() -> Request[models.PolicySchemaView]:
     return Request("GET", "/v1/decision-policies/schema")
 
 
-def save_decision_policy(slug: str, body: models.SentPolicy) -> Request[models.SavedPolicyView]:
+def save_decision_policy(
+    slug: str, body: models.SentPolicy, *, known_version: int | None = None
+) -> Request[models.SavedPolicyView]:
     """Save a document as a new draft; if it equals the newest version, get that version again (200).
 
     All faults are listed at once. Warnings, about leniency and unreachable parts, must be acknowledged.
     """
-    return Request("PUT", f"/v1/decision-policies/{path_part(slug)}", body=body)
+    return Request("PUT", f"/v1/decision-policies/{path_part(slug)}", query={"knownVersion": known_version}, body=body)
 
 
 def get_decision_policy(slug: str, *, version: int | None = None) -> Request[models.PolicyVersionView]:
@@ -953,14 +955,18 @@ def get_ruleset(ruleset_id: str) -> Request[models.RulesetView]:
     return Request("GET", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}")
 
 
-def replace_ruleset(ruleset_id: str, body: models.SentRuleset) -> Request[models.SavedRulesetView]:
+def replace_ruleset(
+    ruleset_id: str, body: models.SentRuleset, *, known_version: int | None = None
+) -> Request[models.SavedRulesetView]:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
     If the new version is active, a rule that keeps its code doesn't fire again for the same customers because of the
     change alone. `active` switches the ruleset on and off. If the client requires a second person or key for active
     rulesets, such a version is only requested (202).
     """
-    return Request("PUT", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}", body=body)
+    return Request(
+        "PUT", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}", query={"knownVersion": known_version}, body=body
+    )
 
 
 def archive_ruleset(ruleset_id: str) -> Request[models.RulesetView]:

@@ -15,6 +15,7 @@ from storage.access.approvals import REQUIRABLE
 from storage.access.roles import Role
 from storage.core.store import Store
 from tests.api.conftest import Client, require_approvals, spending_ruleset
+from tests.api.console.forms import untouched
 from tests.api.console.test_decisions import HOSTILE, read_words
 from tests.api.console.visitor import Visitor, visit_as
 from tests.api.decisions.test_policies import document, lenient, states
@@ -133,6 +134,40 @@ def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(lender: Staf
     box = f'id="accept-{accepted.replace(" ", "")}" name="accept"'
     assert box in lender.save(text, "/policies/new", action="check").text, "without an id, a new check loses the focus"
     assert "stored as a draft" in read_words(lender.save(text, "/policies/new", accept=accepted))
+
+
+def test_a_draft_is_not_saved_over_one_that_its_author_did_not_see(lender: StaffedLender, base_url: str) -> None:
+    lender.publish()
+    first = lender.people[Role.ANALYST]
+    second = visit_as(lender.store, base_url, lender.client.client_id, Role.ANALYST)
+    forms = [dict(untouched(each.get(EDIT).text, EDIT, "save")) for each in (first, second)]
+    saved = read_words(first.post(EDIT, **forms[0] | {"document": as_text(notes="First.")}))
+    assert "Version 2 is stored as a draft." in saved
+    checked = second.post(EDIT, **forms[1] | {"action": "check"})
+    forms[1] = dict(untouched(checked.text, EDIT, "save"))  # a check does not make the other version known
+    refused = second.post(EDIT, **forms[1] | {"document": as_text(notes="Second.")})
+    assert "Version 2 was stored meanwhile, so nothing was stored now." in read_words(refused, 409)
+    assert states(lender.client, SLUG) == {1: "published", 2: "draft"}
+    again = dict(untouched(refused.text, EDIT, "save"))
+    assert "notes: Second." in again["document"]
+    assert "Version 3 is stored as a draft." in read_words(second.post(EDIT, **again))
+    old = dict(untouched(first.get(f"{EDIT}?version=1").text, EDIT, "save"))
+    assert "Version 4 is stored as a draft." in read_words(first.post(EDIT, **old))
+
+
+def test_a_new_policy_does_not_become_a_draft_of_another_one(lender: StaffedLender) -> None:
+    lender.publish()
+    analyst, path = lender.people[Role.ANALYST], "/policies/new"
+    form = dict(untouched(analyst.get(path).text, path, "save")) | {"document": as_text(notes="New.")}
+    for _ in range(2):
+        refused = analyst.post(path, **form)
+        words = (
+            "There is a policy with this slug already, so nothing was stored. Choose another slug, or edit that policy."
+        )
+        assert words in read_words(refused, 409)
+        form = dict(untouched(refused.text, path, "save"))
+        assert "notes: New." in form["document"]
+    assert states(lender.client, SLUG) == {1: "published"}
 
 
 def test_a_second_person_approves(lender: StaffedLender) -> None:

@@ -17,6 +17,7 @@ from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client, require_approvals, spending_ruleset
+from tests.api.console.forms import untouched
 from tests.api.console.visitor import Visitor, visit_as
 
 HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 9_000
@@ -278,6 +279,37 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, lender: Staffed
     assert re.search(r"<code>NEVER</code> <span[^>]*>Never true<", done.text)
     assert done.text.count("Never true") == 1
     assert admin.post(f"{path}/simulations", **{"from": "2036-01-01", "to": ""}).status_code == 400
+
+
+def test_a_ruleset_is_not_saved_over_a_version_that_its_author_did_not_see(
+    store: Store, base_url: str, client: Client
+) -> None:
+    first, second = (visit_as(store, base_url, client.client_id, Role.ADMIN) for _ in range(2))
+    document = spending_ruleset("watched", [client.new_customer()]) | {"active": False}
+    made = first.post("/rulesets/new", document=text_of(document), action="save")
+    home = made.url.removeprefix(base_url)
+    path = f"{home}/edit"
+
+    def name() -> str:
+        return str(client.get(f"/v1/monitoring{home}").json()["data"]["name"])
+
+    for nth, active in enumerate((False, True)):  # also where a second person approves what is active
+        if active:
+            require_approvals(store, client, ApprovalKind.ACTIVATE)
+        form = dict(untouched(second.get(path).text, path, "save"))
+        stored = first.post(path, document=text_of(document | {"name": f"First {nth}"}), action="save")
+        assert "is stored." in stored.text
+        checked = second.post(path, **form | {"action": "check"})
+        form = dict(untouched(checked.text, path, "save"))  # a check does not make the other version known
+        mine = text_of(document | {"name": f"Second {nth}", "active": active})
+        refused = second.post(path, **form | {"document": mine})
+        assert refused.status_code == 409
+        assert "was stored meanwhile, so nothing was stored now." in refused.text
+        assert name() == f"First {nth}"
+        again = dict(untouched(refused.text, path, "save"))
+        assert f"Second {nth}" in again["document"]
+        done = second.post(path, **again).text
+        assert ("somebody else must approve it" if active else "Version 3 is stored.") in done
 
 
 def test_where_two_people_are_needed_a_ruleset_is_only_requested(store: Store, base_url: str, client: Client) -> None:

@@ -231,6 +231,23 @@ def test_an_equal_document_makes_no_new_version(client: Client) -> None:
     assert states(client, "overdraft") == {2: "draft", 1: "draft"}
 
 
+def test_a_draft_is_not_saved_over_a_version_that_the_caller_does_not_know(client: Client) -> None:
+    def save(known: object, **changes: object) -> tuple[int, object]:
+        answer = client.call("PUT", f"{BASE}/overdraft?knownVersion={known}", json=document(**changes))
+        return answer.status_code, answer.json()["data"]["version"] if answer.ok else answer.json()["code"]
+
+    assert save(1) == (409, "DecisionPolicy.ChangedMeanwhile")  # there is none
+    assert client.get(f"{BASE}?includeDrafts=true").json()["data"]["totalCount"] == 0
+    assert save(0) == (201, 1)
+    assert save(1, notes="Second.") == (201, 2)
+    for known in (0, 1, 3):
+        assert save(known, notes="Third.") == (409, "DecisionPolicy.ChangedMeanwhile")
+    assert save(1, notes="Second.") == (200, 2)  # repeated: nothing would be lost
+    assert states(client, "overdraft") == {2: "draft", 1: "draft"}
+    for wrong in ("-1", "x", "1&knownVersion=2"):
+        assert save(wrong) == (400, "DecisionPolicy.InvalidKnownVersion")
+
+
 @parametrize("slug", sorted(examples.load()))
 def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> None:
     sent = examples.load()[slug]

@@ -194,6 +194,21 @@ def test_a_slug_can_be_used_once(client: Client, other_client: Client) -> None:
     assert create_ruleset(other_client, plain())["slug"] == "spending"
 
 
+def test_a_version_that_the_caller_does_not_know_is_not_replaced(client: Client) -> None:
+    ruleset_id = create_ruleset(client, plain())["rulesetId"]
+
+    def replace(known: object, **changes: object) -> requests.Response:
+        return client.call("PUT", f"{RULESETS}/{ruleset_id}?knownVersion={known}", json=plain(**changes))
+
+    assert replace(1, name="Second").json()["data"]["version"] == 2
+    assert refusal(replace(1, name="Third")) == (409, "Ruleset.ChangedMeanwhile")
+    assert get_json(client, f"/rulesets/{ruleset_id}")["name"] == "Second"
+    assert replace(1, name="Second").json()["data"]["version"] == 2  # repeated: nothing would be lost
+    assert replace(2, name="Third").json()["data"]["version"] == 3
+    for wrong in ("0", "-1", "x", "1&knownVersion=2"):
+        assert refusal(replace(wrong)) == (400, "Ruleset.InvalidKnownVersion")
+
+
 def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, client: Client) -> None:
     made = create_ruleset(client, plain())
     ruleset_id = made["rulesetId"]

@@ -1,10 +1,10 @@
 """Calls of the HTTP API in this process, as a signed-in user and without a key."""
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -17,6 +17,8 @@ from storage.access.keys import Principal
 
 NO_CODES: Mapping[str, str] = MappingProxyType({})
 OWN_ADDRESS = "http://console"  # never sent anywhere
+ATTEMPTS: Final = 20  # to store something while others store something, too
+Changed = TypeVar("Changed")
 _NOT_CORRECTABLE = (401, 403, 404)  # no other input would give access, or find what doesn't exist
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -95,6 +97,17 @@ class Calls:
     async def _as_user(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {"principal": self.principal}
         await self.app(scope, receive, send)
+
+
+async def retry(change: Callable[[], Awaitable[Changed]], code: str) -> Changed:
+    """Read, change and store something; again if a refusal with this code says that it was changed in between."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await change()
+        except Correctable as refusal:
+            if refusal.code != code:
+                raise
+    return await change()
 
 
 def _segment(value: object) -> str:

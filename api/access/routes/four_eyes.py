@@ -32,7 +32,9 @@ def get_four_eyes(caller: Admin) -> Response:
         return respond(FourEyesView(actions=approvals.read_four_eyes(r, caller.client_id)))
 
 
-@router.put("", response_model=envelope(FourEyesView), responses=REQUESTED | refuses(USER_NEEDED))
+@router.put(
+    "", response_model=envelope(FourEyesView), responses=REQUESTED | refuses(USER_NEEDED, "FourEyes.ChangedMeanwhile")
+)
 def set_four_eyes(caller: Admin, sent: SentFourEyes) -> Response:
     """Set which actions another person or key must approve. Only signed-in users can do this.
 
@@ -43,6 +45,10 @@ def set_four_eyes(caller: Admin, sent: SentFourEyes) -> Response:
     with caller.writing() as w:
         lock_client(w, caller.client_id)  # as an approval does, which may change the same
         current = approvals.read_four_eyes(w, caller.client_id)
+        if sent.replaces is not None and sent.replaces != current:
+            raise Conflict(
+                "FourEyes.ChangedMeanwhile", "The setting was changed meanwhile, so nothing was changed now."
+            )
         if set(current) - set(sent.actions):
             what = {"actions": sent.actions, "replaces": current}
             return four_eyes.request(caller, w, Request(ApprovalKind.LIFT, ApprovalKind.LIFT, {}, what))

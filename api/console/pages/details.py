@@ -1,6 +1,6 @@
 """What a lender knows of a customer besides its transactions: attributes and related parties, to be changed."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from api.console import declared
-from api.console.calls import Correctable
+from api.console.calls import Correctable, retry
 from api.console.moments import add_offset
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -24,7 +24,6 @@ ATTRIBUTE: Final = ("name", "kind", "value", "source", "evidenceDate", "expiresA
 PARTY: Final = ("name", "abn", "role")
 PARTY_ROLES: Final = [(role, spell_out(role)) for role in ROLES]
 ONE_LINE: Final = ("source", "evidenceDate", "expiresAt")  # fields of an attribute besides its name and value
-ATTEMPTS: Final = 20  # to store something while others store something, too
 CHANGED: Final = "Customer.ChangedMeanwhile"
 MEANWHILE: Final = "Console.ChangedMeanwhile"
 SEEN_ATTRIBUTE: Final = "Somebody else changed this attribute meanwhile, so nothing was stored."
@@ -55,7 +54,7 @@ async def set_attribute(page: SignedIn, customer_id: str) -> Response:
         await _put_attribute(page, customer_id, sent["name"].strip(), _attribute_of(page, sent, current), known)
 
     try:
-        await _retry(store)
+        await retry(store, CHANGED)
     except ValueError as fault:
         return await _show(page, customer_id, attribute=sent, faults={"value": str(fault)})
     except Correctable as refusal:
@@ -89,7 +88,7 @@ async def add_party(page: SignedIn, customer_id: str) -> Response:
         await _put_parties(page, customer_id, changed, parties.known)
 
     try:
-        await _retry(store)
+        await retry(store, CHANGED)
     except Correctable as refusal:
         return await _show(page, customer_id, party=sent, party_faults=_faults_of(refusal), status=refusal.status)
     done = "added" if sent["position"] == "" else "changed"
@@ -109,18 +108,6 @@ async def remove_party(page: SignedIn, customer_id: str) -> Response:
             raise
         return page.to(_path(customer_id), "The list was changed meanwhile, so nothing was removed.")
     return page.to(_path(customer_id), "The related party is removed.")
-
-
-async def _retry(store: Callable[[], Awaitable[None]]) -> None:
-    """Read, change and store something; again if somebody else stored something in between."""
-    for left in reversed(range(ATTEMPTS)):
-        try:
-            await store()
-        except Correctable as refusal:
-            if refusal.code != CHANGED or not left:
-                raise
-        else:
-            return
 
 
 def _attribute_of(page: Page, sent: Mapping[str, str], current: Mapping[str, Any] | None) -> dict[str, Any]:

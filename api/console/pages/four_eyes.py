@@ -1,11 +1,12 @@
 """Admin: which actions a second person or key must approve."""
 
 from collections.abc import Collection
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.console.calls import Correctable
+from api.console.calls import Correctable, retry
 from api.console.pages.approvals import WORDS
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
@@ -25,10 +26,15 @@ async def set_four_eyes(page: SignedIn) -> Response:
     """Set which actions need an approval, or request it where another admin must approve it."""
     form = await page.form()
     chosen, shown = ({str(each) for each in form.getlist(name)} for name in ("action", "shown.action"))
-    stored = {*(await page.get("four-eyes"))["actions"]}  # another admin may have changed it meanwhile
-    actions = sorted((stored | (chosen - shown)) - (shown - chosen))
+
+    async def change() -> dict[str, Any]:
+        stored = (await page.get("four-eyes"))["actions"]  # another admin may have changed it meanwhile
+        actions = sorted(({*stored} | (chosen - shown)) - (shown - chosen))
+        changed: dict[str, Any] = await page.put("four-eyes", json={"actions": actions, "replaces": stored})
+        return changed
+
     try:
-        done = await page.put("four-eyes", json={"actions": actions})
+        done = await retry(change, "FourEyes.ChangedMeanwhile")
     except Correctable as refusal:
         return await _show(page, chosen, refusal)
     is_requested = "approvalId" in done

@@ -15,6 +15,7 @@ from api.core.schemas.rules import (
     identifier_parameter,
     masked_text,
     one_of,
+    or_null,
     required_text,
 )
 from storage.access.approvals import REQUIRABLE
@@ -74,6 +75,14 @@ def _actions(value: Any) -> list[ApprovalKind]:
     return [kind for kind in REQUIRABLE if kind in named]
 
 
+_ACTIONS_SCHEMA = {
+    "type": "array",
+    "items": {"type": "string", "enum": list(REQUIRABLE)},
+    "maxItems": len(REQUIRABLE),
+    "uniqueItems": True,
+}
+
+
 class SentFourEyes(Received):
     actions: Annotated[
         list[ApprovalKind],
@@ -81,15 +90,22 @@ class SentFourEyes(Received):
             _actions,
             "FourEyes.InvalidActions",
             f"actions must be a list of distinct actions of {', '.join(REQUIRABLE)}.",
-            {
-                "type": "array",
-                "items": {"type": "string", "enum": list(REQUIRABLE)},
-                "maxItems": len(REQUIRABLE),
-                "uniqueItems": True,
-                "description": "All actions that need an approval from now on.",
-            },
+            {**_ACTIONS_SCHEMA, "description": "All actions that need an approval from now on."},
         ),
     ]
+    replaces: Annotated[
+        list[ApprovalKind] | None,
+        Rule(
+            or_null(_actions),
+            "FourEyes.InvalidActions",
+            f"replaces must be null or a list of distinct actions of {', '.join(REQUIRABLE)}.",
+            {
+                "anyOf": [_ACTIONS_SCHEMA, {"type": "null"}],
+                "description": "The actions that need an approval now; if others do, nothing is changed. Without "
+                "it, what others have changed since the setting was read may be lost.",
+            },
+        ),
+    ] = None
 
 
 class FourEyesView(View):

@@ -2168,6 +2168,7 @@ class SentFiles(TypedDict):
 
 class SentFourEyes(TypedDict):
     actions: list[Literal["publish", "override", "activate"]]
+    replaces: NotRequired[list[Literal["publish", "override", "activate"]] | None]
 
 
 class SentGrid(TypedDict):

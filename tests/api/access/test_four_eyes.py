@@ -104,6 +104,24 @@ def test_a_request_is_not_performed_after_another_change(client: Client, visit: 
     assert read(client) == [PUBLISH, OVERRIDE]
 
 
+def test_a_setting_that_was_changed_meanwhile_is_not_replaced(client: Client, visit: As) -> None:
+    admin = visit(Role.ADMIN)
+
+    def replace(replaced: object, *actions: str) -> requests.Response:
+        return admin.call("PUT", PATH, json={"actions": actions, "replaces": replaced})
+
+    assert replace([], PUBLISH).status_code == 200
+    for actions in ((OVERRIDE,), (PUBLISH, OVERRIDE), ()):
+        assert code(replace([], *actions)) == (409, "FourEyes.ChangedMeanwhile")
+    assert read(client) == [PUBLISH]
+    assert client.get("/v1/approvals").json()["data"]["approvals"] == []
+    assert replace([PUBLISH], OVERRIDE, PUBLISH).status_code == 200
+    assert replace(None, *REQUIRABLE).status_code == 200
+    assert replace([*REQUIRABLE], PUBLISH).status_code == 202
+    for wrong in ("publish", ["lift"], [1], {}):
+        assert code(replace(wrong)) == (400, "FourEyes.InvalidActions")
+
+
 def test_another_client_has_its_own_setting(client: Client, other_client: Client, visit: As) -> None:
     assert put(visit(Role.ADMIN), PUBLISH).status_code == 200
     assert (read(client), read(other_client)) == ([PUBLISH], [])

@@ -1,6 +1,7 @@
 """The admin's pages: users, keys, webhooks, jobs, the audit trail and health."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape, unescape
@@ -13,6 +14,8 @@ import requests
 from api.console.pages.access import SCOPES_IN_WORDS
 from api.console.pages.audit import ROWS
 from api.console.pages.webhooks import CUSTOMERS_ON_PAGE
+from storage.access import approvals
+from storage.access.approvals import REQUIRABLE
 from storage.access.keys import SCOPES
 from storage.access.roles import Role
 from storage.core import audit
@@ -148,6 +151,26 @@ def test_four_eyes_are_set_by_one_admin_and_lifted_by_two(store: Store, base_url
     refused = first.post(path, action=["<b>"])
     assert (refused.status_code, "Actions must be a list" in refused.text) == (400, True)
     assert "Four eyes: <bdi>override,activate</bdi>" in " ".join(first.get("/admin/audit").text.split())
+
+
+def test_admins_who_change_four_eyes_at_once_lose_nothing(store: Store, base_url: str) -> None:
+    """No change takes back what was added a moment before, which would need another admin's approval."""
+    path, kinds = "/admin/four-eyes", [*REQUIRABLE]
+    for _ in range(5):
+        client = new_client(store, base_url)
+        admins = [visit_as(store, base_url, client.client_id, Role.ADMIN) for _ in kinds]
+        for each in admins:
+            assert each.csrf
+        with ThreadPoolExecutor(len(kinds)) as pool:
+            pages = [*pool.map(lambda admin, kind: admin.post(path, action=[kind]).text, admins, kinds)]
+        assert all("The setting is stored." in page for page in pages)
+        assert client.get("/v1/approvals").json()["data"]["approvals"] == []
+        with store.db.reading() as r:
+            entries = audit.find(r, client.client_id)
+            assert approvals.read_four_eyes(r, client.client_id) == kinds
+        assert [each.resource["fourEyes"].count(",") for each in reversed(entries) if "fourEyes" in each.resource] == [
+            *(0, 1, 2)
+        ]
 
 
 def test_subscription_is_managed(lender: Lender) -> None:

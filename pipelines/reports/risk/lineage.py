@@ -51,11 +51,18 @@ class _Explaining:
     """Explains figures of one customer's report."""
 
     def __init__(self, facts: Facts, data: Data) -> None:
-        self.facts, self.all_facts, self.data = without_findings(facts) or facts, facts, data
+        self.all_facts, self.data = facts, data
         self.portfolio = _portfolio(facts)
         self.scorecard, self.expected = self.portfolio.scorecard or DEFAULT, self.portfolio.expected
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
         self.coverage: dict[str, Decimal | None] = {each["metric"]: each["coverage"] for each in data["drivers"]}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts that the rating reads. To find the open findings takes most of the time, and many figures need no
+        facts.
+        """
+        return without_findings(self.all_facts) or self.all_facts
 
     def explain_figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one return per case
         match path:

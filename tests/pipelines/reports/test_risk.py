@@ -518,6 +518,20 @@ def test_every_figure_is_explained(rows: list[Row]) -> None:
         assert value_of(explain_risk(seen, data, path)) == figure, path
 
 
+def test_a_value_is_explained_without_searching_for_findings() -> None:
+    """The search takes most of the time of an explanation, and a value needs only the report."""
+    rows = a_business_with_troubles()
+    as_of: date = rows[-1]["date"]
+    data = report("risk", rows, as_of)
+    assert value_of(explain_risk(_WithoutRows(transactions(rows).collect(), as_of), data, ("value",))) == data["value"]
+
+
+class _WithoutRows(Facts):
+    @property
+    def rows(self) -> pl.DataFrame:
+        raise AssertionError("the rows were read")
+
+
 def test_a_reading_leads_to_its_transactions() -> None:
     rows = a_business_with_troubles()
     as_of: date = rows[-1]["date"]

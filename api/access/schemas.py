@@ -14,6 +14,7 @@ from api.core.schemas.rules import (
     Parameter,
     Rule,
     distinct,
+    flag_parameter,
     moment,
     moment_parameter,
     number_rule,
@@ -234,6 +235,12 @@ class TrailQuery(Received):
     since: Annotated[
         datetime | None, moment_parameter("since", "Audit.InvalidSince", "Only entries from this moment on.")
     ] = None
+    include_subjects: Annotated[
+        bool,
+        flag_parameter(
+            "includeSubjects", "Audit.InvalidIncludeSubjects", "Include titles of what the entries concern."
+        ),
+    ] = False
     count: Annotated[
         int,
         whole_parameter(
@@ -263,8 +270,19 @@ class EntryView(View):
     request_id: str | None = Field(description="The `X-Request-Id` of the response to the request.")
 
 
+class SubjectView(View):
+    name: str = Field(description="Of the id in a `resource`, such as `customerId`.")
+    id: UUID
+    title: str = Field(description="A title to show, such as a customer's name.")
+    slug: str | None = Field(description="A policy's; null for anything else.")
+
+
 class TrailView(View):
     entries: Sequence[EntryView] = Field(description="Newest first.")
+    subjects: Sequence[SubjectView] | None = Field(
+        description="What the entries concern, each once; null unless asked for. What is gone is left out, and so is "
+        "what the key may not read."
+    )
     next_cursor: str | None = Field(description="Cursor of the next entries; null if these are the last.")
 
 

@@ -11,10 +11,12 @@ from api.access.schemas import (
     ActorsQuery,
     ActorView,
     EntryView,
+    SubjectView,
     TrailQuery,
     TrailView,
     cursor_text,
 )
+from api.access.subjects import find_subjects
 from api.http.dependencies import Allow, Caller
 from api.http.documented import envelope
 from api.http.responses import respond
@@ -35,8 +37,10 @@ def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> 
     wanted = Filter(query.who, query.action, query.since)
     with caller.reading() as r:
         found, following = audit.find_page(r, caller.client_id, wanted, query.cursor, query.count)
+        concerned = [*find_subjects(r, caller, found)] if query.include_subjects else None
     cursor = None if following is None else cursor_text(following)
-    return respond(TrailView(entries=[EntryView.of(entry) for entry in found], next_cursor=cursor))
+    subjects = None if concerned is None else [SubjectView.of(each) for each in concerned]
+    return respond(TrailView(entries=[EntryView.of(entry) for entry in found], subjects=subjects, next_cursor=cursor))
 
 
 @router.get("/audit/actions", response_model=envelope(ActionListView))

@@ -2539,6 +2539,13 @@ class StepsView(TypedDict):
     after: list[StepCountView] | None
 
 
+class SubjectView(TypedDict):
+    name: str
+    id: str
+    title: str
+    slug: str | None
+
+
 class SubmissionTransactionsItem(TypedDict):
     """One transaction as sent. Fields that begin with `context_` are the client's own, for its model of categories."""
 
@@ -2682,6 +2689,7 @@ class TotalsView(TypedDict):
 
 class TrailView(TypedDict):
     entries: list[EntryView]
+    subjects: list[SubjectView] | None
     nextCursor: str | None
 
 

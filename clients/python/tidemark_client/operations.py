@@ -1548,12 +1548,22 @@ def list_audit_entries(
     who: str | None = None,
     action: str | None = None,
     since: str | None = None,
+    include_subjects: bool | None = None,
     count: int | None = None,
     cursor: str | None = None,
 ) -> Request[models.TrailView]:
     """List what was done by or for the client, newest first. Entries are never changed or deleted."""
     return Request(
-        "GET", "/v1/audit", query={"who": who, "action": action, "since": since, "count": count, "cursor": cursor}
+        "GET",
+        "/v1/audit",
+        query={
+            "who": who,
+            "action": action,
+            "since": since,
+            "includeSubjects": include_subjects,
+            "count": count,
+            "cursor": cursor,
+        },
     )
 
 

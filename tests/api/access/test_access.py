@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,7 +17,7 @@ from storage.access.users import User
 from storage.core import audit
 from storage.core.models import ApprovalKind, metadata
 from storage.core.store import Store
-from tests.api.conftest import Belongings, Client, answering, new_client, require_approvals, with_scopes
+from tests.api.conftest import Belongings, Client, answering, belongings, new_client, require_approvals, with_scopes
 from tests.api.console.visitor import new_user
 
 As = Callable[..., Client]
@@ -282,6 +283,46 @@ def test_audit_trail_is_read_page_by_page_and_filtered(store: Store, client: Cli
     assert client.get("/v1/audit/actions").json()["data"] == {"actions": ["Thing.Done0", "Thing.Done1", "Thing.Done2"]}
 
 
+def test_trail_has_titles_of_what_its_entries_concern(
+    store: Store, client: Client, other_client: Client, subtests: pytest.Subtests
+) -> None:
+    ids = belongings(store, client)
+    policies = client.get("/v1/decision-policies").json()["data"]["items"]
+    ids["policyId"] = next(each["policyId"] for each in policies if each["slug"] == ids["slug"])
+    titles = {
+        "customerId": "51 824 753 556",
+        "rulesetId": "Spending",
+        "subscriptionId": "job.completed to https://lender.example/hook",
+        "evaluationId": f"{policies[0]['name']}: Indeterminate",
+        "matchId": "Spending, Customer without a name",
+        "policyId": policies[0]["name"],
+    }
+    concerned = {name: ids[name] for name in titles}
+    with store.db.writing() as w:
+        for each in (client, other_client):
+            for resource in (concerned, {"customerId": str(uuid4()), "version": "3", "customerIds": [uuid4()]}):
+                audit.append(w, audit.OPERATOR, "Test.Done", resource, datetime.now(UTC), client_id=each.client_id)
+
+    def read(reader: Client, query: str = "&includeSubjects=true") -> Any:
+        return reader.get(f"/v1/audit?action=Test.Done{query}").json()["data"]["subjects"]
+
+    shown = {(name, ids[name], title, ids["slug"] if name == "policyId" else None) for name, title in titles.items()}
+    assert {tuple(each.values()) for each in read(client)} == shown
+    assert read(client, "") is None
+    assert read(other_client) == [], "what is another client's is unknown"
+    for scope, names in (
+        ("customer:reports", {"customerId"}),
+        ("monitoring:rules", {"rulesetId"}),
+        ("webhooks:subscribe", {"subscriptionId"}),
+        ("decision-policies:evaluate", {"customerId", "evaluationId"}),
+        ("customer:work", {"customerId", "matchId"}),
+        ("decision-policies:read", {"customerId", "policyId"}),
+    ):
+        with subtests.test(scope):
+            reader = with_scopes(store, client, ["access:manage", scope])
+            assert {each["name"] for each in read(reader)} == names
+
+
 def test_malformed_filters_of_the_trail_are_refused(client: Client, subtests: pytest.Subtests) -> None:
     cases = {
         "cursor=x": "Pagination.InvalidCursor",
@@ -290,6 +331,7 @@ def test_malformed_filters_of_the_trail_are_refused(client: Client, subtests: py
         "since=yesterday": "Audit.InvalidSince",
         "who=": "Audit.InvalidWho",
         "action=a&action=b": "Audit.InvalidAction",
+        "includeSubjects=yes": "Audit.InvalidIncludeSubjects",
     }
     for query, expected in cases.items():
         with subtests.test(query):

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement
 
 from assets.core.batches import Work, without_jobs
 from pipelines.vocabulary.errors import Corrupt
+from storage.core.database import UNREACHABLE
 from storage.core.models import Queue
 from storage.core.store import Store
 from storage.portfolio import maintenance
@@ -74,6 +75,8 @@ def carry_out(
                     w, task, bucket, datetime.now(UTC), len(customers), changed=counts.changed, failed=counts.failed
                 )
             pause(store, time.monotonic() - began)
+    except UNREACHABLE:  # the run is repeated, and continues after the slices that are done
+        raise
     except BaseException as error:  # also when the run is stopped from Dagster's pages
         _end(store, task, bucket, type(error).__name__)
         raise

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, and_
 
 from assets.core.batches import Work
 from assets.core.runs import MONITORED, ON_REQUEST_TAG
+from assets.core.waiting import waits_for_storage
 from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import ruleset_evaluation
 from assets.portfolio.maintenance import Counts, carry_out
@@ -44,6 +45,7 @@ def is_watched() -> ColumnElement[bool]:
     deps=[AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     freshness_policy=NIGHTLY,
 )
+@waits_for_storage()
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Evaluate the bucket's customers by their clients' rulesets as of now, and let rules fire or be reset.
 

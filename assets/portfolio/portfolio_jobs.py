@@ -23,6 +23,7 @@ from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunR
 
 from assets.core.batches import isolate_failures
 from assets.core.runs import PORTFOLIO_JOB_TAG, QUEUE_TAG
+from assets.core.waiting import waits_for_storage
 from assets.dagster_internals import dagster_home
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio import backtests, simulations
@@ -34,7 +35,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.errors import TidemarkError
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from storage.core import leases
-from storage.core.database import Reading
+from storage.core.database import UNREACHABLE, Reading
 from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
 from storage.customers import customers
@@ -56,6 +57,7 @@ KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], PortfolioWork]] = 
 
 
 @op
+@waits_for_storage()
 def compute_slices(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
     """Compute the remaining slices of the run's portfolio job, and end the job."""
     ended = run(store, UUID(context.run.tags[PORTFOLIO_JOB_TAG]), lambda: datetime.now(UTC))
@@ -203,6 +205,8 @@ def _add_public_ids(store: Store, parts: Sequence[PartialResult], most: int | No
 def _fail_job_on_error(store: Store, job_: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
     try:
         yield
+    except UNREACHABLE:  # the run is repeated
+        raise
     except BaseException as error:  # also when the run is stopped from Dagster's pages
         with store.db.writing() as w:
             portfolio_jobs.fail(w, job_, _describe_error(error, job_.kind), clock())

@@ -29,6 +29,7 @@ from dagster import (
 )
 
 from assets.core.runs import MONITORED, ON_REQUEST_TAG, PARTITION_TAG, QUEUE_TAG
+from assets.core.waiting import waits_for_storage
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio.monitoring import is_watched, monitored_customers
 from assets.portfolio.tables import (
@@ -88,6 +89,7 @@ measure_peers = define_asset_job(
 
 
 @op
+@waits_for_storage()
 def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
     """Remove what is older than the retention time: replaced versions, unreferenced files, Dagster's old runs."""
     swept = retention.sweep(store, lambda: datetime.now(UTC))
@@ -113,6 +115,7 @@ def forget_runs(instance: DagsterInstance, before: datetime) -> int:
 
 
 @op
+@waits_for_storage()
 def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
     """Read every file that the database refers to, and compare its SHA-256 with the recorded one."""
     checked = integrity.check(

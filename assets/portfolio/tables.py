@@ -31,6 +31,7 @@ from sqlalchemy import ColumnElement
 from assets.core import checks, plots
 from assets.core.batches import Work, isolate_failures
 from assets.core.runs import COMPACTED, REENRICHED, REFRESHED, REPORT_TABLE_OF
+from assets.core.waiting import waits_for_storage
 from assets.enrichment.transactions import enriched_transactions, recompute
 from assets.portfolio.maintenance import Counts, carry_out
 from assets.reports.reports import compute_by_slice, refresh, report_assets
@@ -83,6 +84,7 @@ def is_stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     deps=[AssetDep(enriched_transactions.key, partition_mapping=AllPartitionMapping())],
     code_version=str(ENRICHMENT_VERSION),
 )
+@waits_for_storage()
 def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Enrich the bucket's customers again with the current version of the enrichment.
 
@@ -110,6 +112,7 @@ def reenrich(store: Store, work: Work) -> Counts:
     check_specs=[AssetCheckSpec("readable", asset=COMPACTED, description="Every file to be rewritten is undamaged.")],
     freshness_policy=NIGHTLY,
 )
+@waits_for_storage()
 def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Rewrite the bucket's live transactions into few, well-filled files, sorted by customer, where it pays."""
     done = compaction.compact(store, int(context.partition_key), lambda: datetime.now(UTC))
@@ -144,6 +147,7 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
         *(AssetDep(each.key, partition_mapping=AllPartitionMapping()) for each in report_assets),
     ],
 )
+@waits_for_storage()
 def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Refresh the bucket's reports that are stale, failed, of an older version, or old. A killed run can be resumed.
 
@@ -187,6 +191,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
         check_specs=checks.specs(name, checks.OF_PORTFOLIO_TABLES),
         freshness_policy=NIGHTLY,
     )
+    @waits_for_storage()
     def table(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
         bucket = int(context.partition_key)
         with store.db.reading() as r:
@@ -215,6 +220,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
     check_specs=checks.specs(tables.METRICS, checks.OF_METRICS),
     freshness_policy=NIGHTLY,
 )
+@waits_for_storage()
 def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Compute every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
     bucket, now = int(context.partition_key), datetime.now(UTC)
@@ -252,6 +258,7 @@ def _readings(store: Store, as_of: date, failed: list[int], rows: pl.DataFrame) 
 
 
 @asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_portfolio], freshness_policy=NIGHTLY)
+@waits_for_storage()
 def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
     """Measure the distribution of each metric over each client's customers, for comparisons in the risk report."""
     now = datetime.now(UTC)

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from dagster import OpExecutionContext, ResourceParam, job, op
 
 from assets.core.runs import QUEUE_TAG
+from assets.core.waiting import waits_for_storage
 from pipelines.synthetic import submissions
 from pipelines.synthetic.sandbox import FEED_DAYS, sandbox_business
 from storage.core.models import Queue
@@ -19,6 +20,7 @@ from storage.sandbox.sandbox_customers import SandboxCustomer
 
 
 @op
+@waits_for_storage()
 def send_passed_days(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
     """Send what happened until yesterday to each customer that the sandbox made."""
     context.add_output_metadata({"submissions": feed(store, datetime.now(UTC))})

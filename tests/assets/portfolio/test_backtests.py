@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from dagster import RunRequest, SkipReason, build_sensor_context
 
+from assets.core import waiting
 from assets.dagster_internals import dagster_home
 from assets.portfolio import backtests as backtesting
 from assets.portfolio import portfolio_jobs as work
@@ -22,6 +23,7 @@ from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import compute_figures, decide
 from pipelines.figures.facts import Facts
 from storage.core import leases
+from storage.core.bucket import Unreachable
 from storage.core.database import Reading
 from storage.core.models import Flow, JobStatus
 from storage.core.paging import Page
@@ -505,6 +507,28 @@ def test_a_run_is_requested_until_it_has_begun(portfolio: Portfolio) -> None:
     assert result.success
     assert portfolio.backtest(job).status is JobStatus.COMPLETED
     assert tick(portfolio.store) == []
+
+
+def test_a_backtest_waits_for_the_object_store(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    whole = portfolio.run(portfolio.ask(2))
+    monkeypatch.setattr(waiting, "AGAIN_AFTER_S", 0)
+    monkeypatch.setattr(work, "MIN_SLICE_CUSTOMERS", 2)
+    put_rows, attempts = portfolio_jobs.put_rows, list[int]()
+
+    def be_away_once(*arguments: Any) -> Any:
+        attempts.append(len(attempts))
+        if len(attempts) == 2:
+            raise Unreachable
+        return put_rows(*arguments)
+
+    monkeypatch.setattr(portfolio_jobs, "put_rows", be_away_once)
+    job = portfolio.ask(2)
+    tags = {"tidemark/portfolio_job": str(job.job_id)}
+    assert work.portfolio_job.execute_in_process(tags=tags, resources={"store": portfolio.store}).success
+    assert len(attempts) == 3
+    assert portfolio.run(job) == whole
 
 
 def test_a_run_is_requested_for_every_worker(portfolio: Portfolio) -> None:

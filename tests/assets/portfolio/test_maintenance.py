@@ -11,8 +11,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from dagster import materialize
 from sqlalchemy import select, update
 
+from assets.core import waiting
 from assets.core.batches import Work
 from assets.enrichment import transactions
 from assets.portfolio import maintenance as maintenance_work
@@ -22,6 +24,7 @@ from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from pipelines.reports import REPORTS
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
+from storage.core.bucket import Unreachable
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.enrichment.transactions import current_locations, current_locations_in_bucket
@@ -228,3 +231,25 @@ def test_slices_are_limited_by_rows_and_a_larger_customer_has_its_own() -> None:
     due = [(1, 40), (2, 60), (3, 1), (4, 500), (5, 10)]
     assert list(slices(due, 3, most_rows=100)) == [[1, 2], [3], [4], [5]]
     assert list(slices([], 3, most_rows=100)) == []
+
+
+def test_a_backfill_waits_for_the_object_store_and_continues_where_it_was(
+    store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "AGAIN_AFTER_S", 0)
+    monkeypatch.setattr(maintenance_work, "SLICE_CUSTOMERS", 1)
+    reenrich, tried = tables.reenrich, list[int]()
+
+    def be_away_once(store: Store, work: Work) -> Counts:
+        tried.extend(work.customers)
+        if len(tried) == 2:
+            raise Unreachable
+        return reenrich(store, work)
+
+    monkeypatch.setattr(tables, "reenrich", be_away_once)
+    resources = {"store": store}
+    assert materialize([tables.reenriched_transactions], partition_key=f"{BUCKET:02d}", resources=resources).success
+    first, second, third = (lender.customer.number for lender in lenders)
+    assert tried == [first, second, second, third]
+    progress = read_backfill_progress(store)
+    assert (progress.total, progress.done, progress.error) == (3, 3, None)

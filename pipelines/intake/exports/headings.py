@@ -15,7 +15,7 @@ _SIDES = r"\b(?:dr|cr|debit|credit|in|out)\b"
 @cache
 def synonyms() -> Mapping[str, Sequence[str]]:
     """Return the headings of each role, the preferred ones first."""
-    table = yaml.safe_load(files("pipelines.intake.exports").joinpath("headings.yaml").read_text("utf-8"))
+    table = yaml.load(files("pipelines.intake.exports").joinpath("headings.yaml").read_text("utf-8"), yaml.CSafeLoader)
     return {role: tuple(headings) for role, headings in table.items()}
 
 

@@ -13,7 +13,7 @@ from pipelines.vocabulary.errors import TidemarkError
 
 # Areas of codes that occur only on the command line.
 OPERATORS = {
-    *("Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model"),
+    *("Backup", "Browser", "Client", "File", "Home", "Key", "Labels", "Lease", "Listen", "Model"),
     *("OwnRules", "Risk", "RiskModel"),
 }
 NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # raised in compaction and in the delivery loop

@@ -174,6 +174,10 @@ class PostgresDatabases:
         """
         return self._spare.pop() if self._spare else self()
 
+    def copy(self, filled: str) -> str:
+        """Return a copy of a database that nobody uses."""
+        return self._make(filled)
+
     def take_back(self, name: str) -> None:
         """Empty a database for the next test, or drop it if its tables no longer are those of the migrations."""
         connection = self._emptying.get(name) or self._prepare_emptying(name)

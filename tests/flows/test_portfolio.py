@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 import psutil
 import pytest
-import requests
 from sqlalchemy import update
 
 from pipelines.metrics import METRICS
@@ -32,16 +31,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 BUCKET = 1
 OF_THE_BUCKET = 4
-
-LAUNCH = """
-mutation Launch($execution: ExecutionParams!) {
-  launchRun(executionParams: $execution) { __typename ... on LaunchRunSuccess { run { runId } } }
-}
-"""
-RUN = """
-query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key value } } } }
-"""
-REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
 
 
 @pytest.fixture(scope="module", params=DATABASES)
@@ -86,31 +75,6 @@ def rows(seed: int) -> list[dict[str, Any]]:
     return plain_rows(20, seed=seed, until=date(2026, 10, 31))
 
 
-def ask(service: Service, query: str, **variables: Any) -> Any:
-    url = f"{service.dagster_url}/graphql"
-    answer = requests.post(
-        url, json={"query": query, "variables": variables}, headers=service.operator, timeout=30
-    ).json()
-    assert not answer.get("errors"), answer
-    return answer["data"]
-
-
-def materialise(service: Service, *assets: str) -> dict[str, str]:
-    """Materialise assets of the bucket in one run, as Dagster's pages do. Return the run's tags."""
-    selector = {**REPOSITORY, "jobName": "__ASSET_JOB", "assetSelection": [{"path": [name]} for name in assets]}
-    tags = [{"key": "dagster/partition", "value": f"{BUCKET:02d}"}]
-    execution = {"selector": selector, "runConfigData": {}, "mode": "default", "executionMetadata": {"tags": tags}}
-    run_id = ask(service, LAUNCH, execution=execution)["launchRun"]["run"]["runId"]
-
-    def over() -> bool:
-        status = ask(service, RUN, id=run_id)["runOrError"]["status"]
-        assert status not in ("FAILURE", "CANCELED")
-        return bool(status == "SUCCESS")
-
-    until(over)
-    return {tag["key"]: tag["value"] for tag in ask(service, RUN, id=run_id)["runOrError"]["tags"]}
-
-
 def portfolio_processes(service: Service) -> list[psutil.Process]:
     return [
         process for process in service.processes("assets.dagster_internals.warm") if "portfolio" in command_of(process)
@@ -124,7 +88,9 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_l
     client.wait_for_job(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
     assert report_status(client, bucket[0]) == "stale"
 
-    tags = materialise(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
+    tags = service.materialise(
+        BUCKET, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio"
+    )
     assert tags["tidemark/queue"] == "portfolio"
     [process] = portfolio_processes(service)
     assert process.nice() > psutil.Process().nice()

@@ -2,21 +2,30 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
 import psutil
 import pytest
 import requests
+from sqlalchemy import update
 
+from api.core.commands.console import now
 from pipelines.synthetic import plain_rows
+from storage.core.models import customers
+from storage.core.store import Store
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import BucketProgress, Task
 from tests.flows.service import Client, Service
 from tests.network import Network, network
+from tests.storage.values import renumber
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))
+BUCKET, OUTDATED = 1, 6  # customers
 AWAY_S, SILENT_S = 60, 20  # longer than every lease
 PARTS = (
     "api.cli",
@@ -62,6 +71,40 @@ def test_a_service_survives_an_unavailable_database(service: Service, line: Netw
         service.wait_until_ready()
         assert works(client)
     assert processes(service) == before
+
+
+def test_a_backfill_waits_for_the_database(service: Service, line: Network) -> None:
+    gentle = {"TIDEMARK_PORTFOLIO_SLICE_ROWS": "1", "TIDEMARK_PORTFOLIO_SHARE": "0.2", "TIDEMARK_SCHEDULES": "off"}
+    service.environment |= gentle
+    service.start()
+    with closing(service.store()) as store:
+        fill_bucket(service.client(), store)
+        with store.db.writing() as w:
+            w.execute(update(customers).values(enrichment_version=0))
+            maintenance.request(w, Task.BACKFILL, [BUCKET], now())
+        until(lambda: 0 < progress(store).done < OUTDATED)
+        line.cut()
+        time.sleep(SILENT_S)
+        line.mend()
+        until(lambda: progress(store).completed_at is not None, within_s=180)
+        ended = progress(store)
+    assert (ended.total, ended.done, ended.failed, ended.error) == (OUTDATED, OUTDATED, 0, None)
+
+
+def fill_bucket(client: Client, store: Store) -> None:
+    """Create customers with transactions in one bucket."""
+    ids = [client.customer() for _ in range(OUTDATED)]
+    with store.db.writing() as w:
+        for nth in range(1, OUTDATED):
+            renumber(w, 1 + nth, BUCKET + 64 * nth)
+    for job in [client.submit(each, ROWS) for each in ids]:
+        client.wait_for_job(job)
+
+
+def progress(store: Store) -> BucketProgress:
+    with store.db.reading() as r:
+        [found] = maintenance.read_progress(r, Task.BACKFILL, [BUCKET])
+    return found
 
 
 def works(client: Client) -> bool:

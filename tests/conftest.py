@@ -159,7 +159,7 @@ class PostgresDatabases:
         self._spare: list[str] = []
         self._emptying: dict[str, psycopg.Connection[tuple[object, ...]]] = {}  # by the name of the database
         self._migrated = self._make("template1")
-        template = Database(f"postgresql+psycopg://127.0.0.1:5432/{self._migrated}")
+        template = Database(url_of(self._migrated))
         template.migrate()
         template.close()
         with psycopg.connect(f"{POSTGRES}/{self._migrated}") as connection:
@@ -243,6 +243,11 @@ def postgres_database() -> Iterator[PostgresDatabases]:
     admin.close()
 
 
+def url_of(database: str) -> str:
+    """Return `database_url` for a database of this machine's PostgreSQL."""
+    return f"postgresql+psycopg://127.0.0.1:5432/{database}"
+
+
 def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     """Return `database_url` for an empty database of a kind in DATABASES, which lasts as long as the requesting
     fixture.
@@ -252,7 +257,7 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     databases: PostgresDatabases = request.getfixturevalue("postgres_database")
     name = databases.lend()
     request.addfinalizer(lambda: databases.take_back(name))
-    return f"postgresql+psycopg://127.0.0.1:5432/{name}"
+    return url_of(name)
 
 
 @cache
